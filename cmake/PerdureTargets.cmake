@@ -1,0 +1,50 @@
+# How every target of perdure is made: same language, same warnings, same sanitizers.
+
+if(PERDURE_BUILD_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+add_library(perdure_flags INTERFACE)
+target_compile_features(perdure_flags INTERFACE cxx_std_23)
+target_include_directories(perdure_flags INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+target_compile_options(perdure_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                                               -Wnon-virtual-dtor -Woverloaded-virtual)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(perdure_flags INTERFACE -Wthread-safety)
+endif()
+if(PERDURE_WERROR)
+  target_compile_options(perdure_flags INTERFACE -Werror)
+endif()
+if(PERDURE_SANITIZE)
+  target_compile_options(perdure_flags INTERFACE -fsanitize=${PERDURE_SANITIZE} -fno-sanitize-recover=all
+                                                 -fno-omit-frame-pointer)
+  target_link_options(perdure_flags INTERFACE -fsanitize=${PERDURE_SANITIZE})
+endif()
+
+# perdure_library(store SOURCES a.cc b.cc LIBS perdure_base): one folder of src/ is one library.
+function(perdure_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(perdure_${name} STATIC ${ARG_SOURCES})
+  set_target_properties(perdure_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(perdure_${name} PUBLIC perdure_flags ${ARG_LIBS})
+endfunction()
+
+# perdure_test(store_test SOURCES a_test.cc LIBS perdure_store): one binary, each TEST a ctest of its own.
+# LABELS say what kind of test it is; TIMEOUT is in seconds for each TEST.
+function(perdure_test name)
+  if(NOT PERDURE_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main GTest::gmock)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()
