@@ -11,6 +11,10 @@ target_compile_features(perdure_flags INTERFACE cxx_std_23)
 target_include_directories(perdure_flags INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
 target_compile_options(perdure_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                                -Wnon-virtual-dtor -Woverloaded-virtual)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # g++ 12 takes the members of std::expected and std::variant for uninitialised when it moves them.
+  target_compile_options(perdure_flags INTERFACE -Wno-maybe-uninitialized)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(perdure_flags INTERFACE -Wthread-safety)
 endif()

@@ -1,0 +1,38 @@
+#include "runtime/event.h"
+
+namespace perdure {
+
+void Event::set() {
+  // Notifying inside the lock keeps this object alive until the notification is done: a waiter may destroy it as soon
+  // as it sees the flag.
+  MutexLock lock(mutex_);
+  set_ = true;
+  changed_.notify_all();
+}
+
+bool Event::is_set() {
+  MutexLock lock(mutex_);
+  return set_;
+}
+
+void Event::wait() {
+  MutexLock lock(mutex_);
+  while (!set_) changed_.wait(lock);
+}
+
+bool Event::wait_until(SteadyTime deadline) {
+  MutexLock lock(mutex_);
+  while (!set_) {
+    if (SteadyTime(std::chrono::steady_clock::now().time_since_epoch()) >= deadline) return false;
+    changed_.wait_until(lock, deadline);
+  }
+  return true;
+}
+
+bool Event::wait_for(Duration duration) {
+  auto now = SteadyTime(std::chrono::steady_clock::now().time_since_epoch());
+  bool forever = duration > Duration::max() - now.time_since_epoch();
+  return wait_until(forever ? SteadyTime::max() : now + duration);
+}
+
+}  // namespace perdure

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+
+#include "runtime/mutex.h"
+
+namespace perdure {
+
+/// Something that happens once, and that a thread can block on: how the blocking forms of the API wait for the
+/// asynchronous ones. perdure's own parts never block, so simulation has no use for it.
+class Event {
+ public:
+  void set();
+  bool is_set();
+  void wait();
+  /// Whether it happened by then.
+  bool wait_until(SteadyTime deadline);
+  bool wait_for(Duration duration);
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool set_ PERDURE_GUARDED_BY(mutex_) = false;
+};
+
+/// A result that arrives once.
+template <class T>
+class Promise {
+ public:
+  void set(T value) {
+    value_ = std::move(value);
+    event_.set();
+  }
+  T take() {
+    event_.wait();
+    return std::move(*value_);
+  }
+
+ private:
+  std::optional<T> value_;
+  Event event_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,278 @@
+#include "store/committer.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "store/ranges.h"
+#include "store/unknown_commit.h"
+
+namespace perdure {
+namespace {
+
+/// Transactions in one batch: enough to make the sync cheap for each, few enough to answer soon.
+constexpr std::size_t kBatchMax = 4096;
+/// Answers handed to one task of the scheduler.
+constexpr std::size_t kDeliveriesPerTask = 64;
+constexpr Duration kGatherMax = std::chrono::microseconds(500);
+constexpr Duration kBackOffMax = std::chrono::milliseconds(50);
+
+}  // namespace
+
+Committer::Committer(Engine& engine, Scheduler& scheduler, WatchRegistry& watches, const StoreOptions& options)
+    : engine_(engine),
+      scheduler_(scheduler),
+      watches_(watches),
+      options_(options),
+      batch_key_(Bytes(kSystemKeys) + "batch/" + encode_counter(static_cast<std::int64_t>(scheduler.random()))),
+      guard_(std::make_shared<Guard>()) {
+  MutexLock lock(guard_->mutex);
+  guard_->committer = this;
+}
+
+Committer::~Committer() {
+  MutexLock lock(guard_->mutex);
+  guard_->committer = nullptr;
+}
+
+void Committer::submit(std::shared_ptr<Call> call) {
+  Error refused;
+  {
+    MutexLock lock(mutex_);
+    if (!failure_ && queue_.size() < options_.pending_max) {
+      call->phase = Call::Phase::kQueued;
+      watch_deadline(call->deadline());
+      queue_.push_back(std::move(call));
+      if (state_ == State::kIdle) start_or_gather();
+      return;
+    }
+    refused = failure_ ? *failure_
+                       : Error{ErrorCode::kLimitExceeded, "the store has " + std::to_string(options_.pending_max) +
+                                                              " transactions waiting to commit; slow down"};
+  }
+  deliver({{std::move(call), Result<Receipt>(std::unexpected(std::move(refused)))}});
+}
+
+std::optional<Error> Committer::failure() {
+  MutexLock lock(mutex_);
+  return failure_;
+}
+
+void Committer::start_or_gather() {
+  if (queue_.empty()) return;
+  bool wait = queue_.size() < expected_ && scheduler_.now() < gather_until_;
+  if (!wait) {
+    start();
+  } else if (!gathering_) {
+    gathering_ = true;
+    guarded_timer(gather_until_, &Committer::end_gathering);
+  }
+}
+
+void Committer::end_gathering() {
+  MutexLock lock(mutex_);
+  gathering_ = false;
+  if (state_ == State::kIdle && !queue_.empty()) start();
+}
+
+void Committer::start() {
+  state_ = State::kCommitting;
+  started_ = scheduler_.now();
+  ++batch_number_;
+  engine_.commit(*this);
+}
+
+void Committer::take_batch() {
+  MutexLock lock(mutex_);
+  applying_ = true;
+  // A second apply of the same batch finds its calls taken already.
+  if (!batch_.empty()) return;
+  while (!queue_.empty() && batch_.size() < kBatchMax) {
+    queue_.front()->phase = Call::Phase::kTaken;
+    batch_.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+}
+
+Result<Applied> Committer::apply(CommitView& view) {
+  take_batch();
+  verdicts_.assign(batch_.size(), {});
+  changes_.clear();
+  changed_keys_.clear();
+  auto applied = Applied::kNothing;
+  Result<void> result;
+  if (engine_.capabilities().unknown_commits) result = advance_batch_row(view);
+  for (std::size_t i = 0; result && i < batch_.size(); ++i) {
+    if (batch_[i]->phase == Call::Phase::kAnswered) continue;
+    auto verdict = apply_one(*batch_[i], view);
+    if (!verdict) {
+      result = std::unexpected(std::move(verdict.error()));
+    } else {
+      if (verdict->receipt.version != Version{}) applied = Applied::kSomething;
+      verdicts_[i] = std::move(*verdict);
+    }
+  }
+  {
+    MutexLock lock(mutex_);
+    applying_ = false;
+  }
+  if (!result) return std::unexpected(std::move(result.error()));
+  for (const auto& change : changes_) changed_keys_.push_back(change.key_hash);
+  return applied;
+}
+
+void Committer::done(Result<void> outcome) {
+  if (outcome) {
+    watches_.notify(changes_);
+    finish(outcome);
+  } else if (outcome.error().code == ErrorCode::kStoreFailed) {
+    fail_for_good(std::move(outcome.error()));
+  } else if (outcome.error().code == ErrorCode::kCommitUnknown) {
+    resolve();
+  } else {
+    finish(outcome);
+  }
+}
+
+void Committer::finish(const Result<void>& outcome) {
+  std::vector<Delivery> deliveries;
+  deliveries.reserve(batch_.size());
+  MutexLock lock(mutex_);
+  for (std::size_t i = 0; i < batch_.size(); ++i) {
+    auto& call = batch_[i];
+    bool answered = call->phase == Call::Phase::kAnswered;
+    call->phase = Call::Phase::kOutside;
+    if (answered) continue;
+    // A batch that the engine refused before or within apply has no verdicts that count.
+    const auto& refused = outcome ? verdicts_[i].refused : std::optional(outcome.error());
+    if (!refused) {
+      call->state().arm_watches(verdicts_[i].receipt.version);
+      deliveries.push_back({std::move(call), Result<Receipt>(verdicts_[i].receipt)});
+    } else if (refused->code == ErrorCode::kConflict) {
+      SteadyTime when = back_off(*call);
+      deliveries.push_back({std::move(call), when});
+    } else {
+      deliveries.push_back({std::move(call), Result<Receipt>(std::unexpected(*refused))});
+    }
+  }
+  batch_.clear();
+  state_ = State::kIdle;
+  SteadyTime now = scheduler_.now();
+  expected_ = deliveries.size() + queue_.size();
+  gather_until_ = now + std::min((now - started_) / 4, kGatherMax);
+  lock.unlock();
+  deliver(std::move(deliveries));
+  lock.lock();
+  if (state_ == State::kIdle) start_or_gather();
+}
+
+void Committer::fail_for_good(Error error) {
+  std::vector<Delivery> deliveries;
+  {
+    MutexLock lock(mutex_);
+    failure_ = error;
+    state_ = State::kFailed;
+    for (auto& call : batch_) {
+      if (call->phase != Call::Phase::kAnswered)
+        deliveries.push_back({call, unknown("the store failed: " + error.message)});
+      call->phase = Call::Phase::kOutside;
+    }
+    batch_.clear();
+    for (auto& call : queue_) {
+      call->phase = Call::Phase::kOutside;
+      deliveries.push_back({std::move(call), Result<Receipt>(std::unexpected(error))});
+    }
+    queue_.clear();
+  }
+  deliver(std::move(deliveries));
+  if (options_.on_fatal)
+    options_.on_fatal(error);
+  else
+    die("the store failed: " + error.message);
+}
+
+Result<Receipt> Committer::unknown(const std::string& why) const {
+  return fail(ErrorCode::kCommitUnknown, "the transaction may or may not have committed: " + why);
+}
+
+SteadyTime Committer::back_off(Call& call) {
+  call.count_conflict();
+  // The first rerun is at once: most conflicts are with a commit that is over by now.
+  if (call.conflicts() == 1) return scheduler_.now();
+  Duration most =
+      std::min<Duration>(std::chrono::microseconds(250) * (1 << std::min(call.conflicts(), 10)), kBackOffMax);
+  return scheduler_.now() + Duration(static_cast<Duration::rep>(scheduler_.random() % most.count()));
+}
+
+void Committer::deliver(std::vector<Delivery> deliveries) {
+  auto tell = [](Delivery& delivery) {
+    if (auto* when = std::get_if<SteadyTime>(&delivery.what))
+      delivery.call->rerun(*when);
+    else
+      delivery.call->answer(std::move(std::get<Result<Receipt>>(delivery.what)));
+  };
+  std::vector<Delivery> chunk;
+  auto post_chunk = [&] {
+    if (chunk.empty()) return;
+    scheduler_.post([tell, deliveries = std::move(chunk)]() mutable {
+      for (Delivery& delivery : deliveries) tell(delivery);
+    });
+    chunk = {};
+  };
+  for (Delivery& delivery : deliveries) {
+    if (!delivery.call->runs_user_code()) {
+      tell(delivery);
+      continue;
+    }
+    chunk.push_back(std::move(delivery));
+    if (chunk.size() == kDeliveriesPerTask) post_chunk();
+  }
+  post_chunk();
+}
+
+Executor::TimerId Committer::guarded_timer(SteadyTime when, void (Committer::*run)()) {
+  return scheduler_.at(when, [guard = guard_, run] {
+    MutexLock lock(guard->mutex);
+    if (guard->committer) (guard->committer->*run)();
+  });
+}
+
+void Committer::watch_deadline(SteadyTime deadline) {
+  if (deadline_timer_ != 0 && deadline_timer_at_ <= deadline) return;
+  if (deadline_timer_ != 0) scheduler_.cancel(deadline_timer_);
+  deadline_timer_at_ = deadline;
+  deadline_timer_ = guarded_timer(deadline, &Committer::answer_overdue);
+}
+
+void Committer::answer_overdue() {
+  std::vector<Delivery> deliveries;
+  {
+    MutexLock lock(mutex_);
+    SteadyTime now = scheduler_.now();
+    deadline_timer_ = 0;
+    std::erase_if(queue_, [&](std::shared_ptr<Call>& call) {
+      if (call->deadline() > now) return false;
+      call->phase = Call::Phase::kOutside;
+      deliveries.push_back(
+          {std::move(call), Result<Receipt>(fail(ErrorCode::kUnavailable,
+                                                 "the store did not take the transaction in time: another process may "
+                                                 "hold it, or it is overloaded; try again"))});
+      return true;
+    });
+    // While the batch is being applied its bodies may be running; it will not be long.
+    SteadyTime next = applying_ ? now + std::chrono::milliseconds(10) : SteadyTime::max();
+    for (auto& call : batch_) {
+      if (call->phase != Call::Phase::kTaken) continue;
+      if (!applying_ && call->deadline() <= now) {
+        call->phase = Call::Phase::kAnswered;
+        deliveries.push_back({call, unknown("its commit was still under way at the deadline")});
+      } else if (call->deadline() > now) {
+        next = std::min(next, call->deadline());
+      }
+    }
+    for (auto& call : queue_) next = std::min(next, call->deadline());
+    if (next != SteadyTime::max()) watch_deadline(next);
+  }
+  deliver(std::move(deliveries));
+}
+
+}  // namespace perdure

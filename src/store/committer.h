@@ -1,0 +1,121 @@
+// Group commit.
+//
+// Transactions that are ready to commit wait in a queue. One batch at a time goes to the engine: inside its commit each
+// transaction of the batch is validated on top of those before it, and either joins or is sent back as a conflict; one
+// sync then makes all of them durable, and only then are their callers answered. Bodies that promise to be short are
+// run right there, on top of the batch, so that they cannot lose to their neighbours.
+//
+// While a batch is being synced the next one gathers. Callers that have just been answered tend to come back at once,
+// so the committer waits a moment for as many as it has just served before it starts the next batch, at most a quarter
+// of what the last commit took: otherwise two half-sized crowds would take turns at the disk for ever.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "runtime/mutex.h"
+#include "runtime/scheduler.h"
+#include "store/call.h"
+#include "store/engine.h"
+#include "store/watches.h"
+
+namespace perdure {
+
+class Committer final : private CommitJob {
+ public:
+  Committer(Engine& engine, Scheduler& scheduler, WatchRegistry& watches, const StoreOptions& options);
+  ~Committer() override;
+
+  /// Takes a call whose body has run (or that is Body::kShort and has not), and answers it or has it rerun.
+  void submit(std::shared_ptr<Call> call) PERDURE_EXCLUDES(mutex_);
+  /// The error of a store that has failed for good.
+  std::optional<Error> failure() PERDURE_EXCLUDES(mutex_);
+
+ private:
+  enum class State {
+    kIdle,        ///< Nothing queued, or gathering.
+    kCommitting,  ///< The engine has our batch; ends with done().
+    kResolving,   ///< The outcome of the batch is unknown; ends when the resolver has found out.
+    kFailed       ///< The engine is gone for good. Final.
+  };
+  /// What apply decided about one call of the batch.
+  struct Verdict {
+    Receipt receipt;
+    std::optional<Error> refused;
+  };
+  /// What a caller is told once the committer is out of its locks: an answer, or when to run the body again.
+  struct Delivery {
+    std::shared_ptr<Call> call;
+    std::variant<Result<Receipt>, SteadyTime> what;
+  };
+  /// Lets a timer that fires late find out that the committer is gone.
+  struct Guard {
+    Mutex mutex;
+    Committer* committer PERDURE_GUARDED_BY(mutex);
+  };
+  using Calls = std::vector<std::shared_ptr<Call>>;
+
+  // CommitJob: called by the engine.
+  Result<Applied> apply(CommitView& view) override PERDURE_EXCLUDES(mutex_);
+  std::span<const std::uint64_t> changed_keys() const override { return changed_keys_; }
+  void done(Result<void> outcome) override;
+
+  void start_or_gather() PERDURE_REQUIRES(mutex_);
+  void start() PERDURE_REQUIRES(mutex_);
+  void take_batch() PERDURE_EXCLUDES(mutex_);
+  Result<void> advance_batch_row(CommitView& view);
+  Result<Verdict> apply_one(Call& call, CommitView& view);
+  Result<void> write(Call& call, CommitView& view, Version version);
+  Result<std::optional<Error>> check_writes(Call& call, CommitView& view);
+
+  /// The batch has ended: durable, or without effect.
+  void finish(const Result<void>& outcome) PERDURE_EXCLUDES(mutex_);
+  void fail_for_good(Error error) PERDURE_EXCLUDES(mutex_);
+  void resolve();
+  void resolved(Result<bool> applied) PERDURE_EXCLUDES(mutex_);
+  Result<Receipt> unknown(const std::string& why) const;
+  SteadyTime back_off(Call& call);
+  void deliver(std::vector<Delivery> deliveries);
+
+  void watch_deadline(SteadyTime deadline) PERDURE_REQUIRES(mutex_);
+  void answer_overdue() PERDURE_EXCLUDES(mutex_);
+  Executor::TimerId guarded_timer(SteadyTime when, void (Committer::*run)());
+  void end_gathering() PERDURE_EXCLUDES(mutex_);
+
+  struct BatchRow;
+  /// Finds out, and settles for ever, whether the batch of an unknown outcome was applied.
+  class Resolver;
+
+  Engine& engine_;
+  Scheduler& scheduler_;
+  WatchRegistry& watches_;
+  const StoreOptions& options_;
+  const Bytes batch_key_;
+
+  Mutex mutex_;
+  State state_ PERDURE_GUARDED_BY(mutex_) = State::kIdle;
+  std::deque<std::shared_ptr<Call>> queue_ PERDURE_GUARDED_BY(mutex_);
+  /// How many callers were under way when the last batch ended, and until when to wait for them.
+  std::size_t expected_ PERDURE_GUARDED_BY(mutex_) = 0;
+  SteadyTime gather_until_ PERDURE_GUARDED_BY(mutex_);
+  bool gathering_ PERDURE_GUARDED_BY(mutex_) = false;
+  SteadyTime started_ PERDURE_GUARDED_BY(mutex_);
+  bool applying_ PERDURE_GUARDED_BY(mutex_) = false;
+  std::optional<Error> failure_ PERDURE_GUARDED_BY(mutex_);
+  Executor::TimerId deadline_timer_ PERDURE_GUARDED_BY(mutex_) = 0;
+  SteadyTime deadline_timer_at_ PERDURE_GUARDED_BY(mutex_);
+  std::shared_ptr<Guard> guard_;
+
+  // The batch under way: touched by one thread at a time, whoever the engine calls, ordered by the engine.
+  Calls batch_;
+  std::vector<Verdict> verdicts_;
+  std::vector<WatchRegistry::Change> changes_;
+  std::vector<std::uint64_t> changed_keys_;
+  std::uint64_t batch_number_ = 0;
+  int resolve_attempts_ = 0;
+  std::unique_ptr<Resolver> resolver_;
+};
+
+}  // namespace perdure

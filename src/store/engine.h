@@ -1,0 +1,141 @@
+// What perdure asks of a place to keep its rows.
+//
+// An engine gives consistent snapshots to read from, and applies one batch of writes at a time, atomically and durably.
+// It knows nothing of transactions: which of them may commit, on what they conflict and in what order they stand in a
+// batch is decided by the Committer, once for all engines, inside CommitJob::apply. That is why the contract fits an
+// embedded B-tree (apply runs under the writer lock), a database behind a network (apply runs under a commit lock, or
+// optimistically on prefetched rows, and then perhaps again) and the simulator alike.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "perdure/error.h"
+#include "perdure/store.h"
+#include "perdure/transaction.h"
+
+namespace perdure {
+
+/// How a key is named among those that changed. The low bits are free for engines that pass it on.
+inline constexpr std::uint64_t kWatchHashMask = ~std::uint64_t{63};
+std::uint64_t watch_hash(BytesView key);
+
+struct Versioned {
+  Bytes value;
+  Version version;
+};
+
+/// A summary of the keys and versions in a range: equal fingerprints mean that nothing was written there in between.
+class Fingerprint {
+ public:
+  void add(BytesView key, Version version);
+  std::uint64_t rows() const { return rows_; }
+  bool operator==(const Fingerprint&) const = default;
+
+ private:
+  std::uint64_t rows_ = 0;
+  std::uint64_t hash_ = 0;
+};
+
+/// The store at one moment. Not thread-safe. Keys are within the limits.
+class ReadView {
+ public:
+  virtual ~ReadView() = default;
+  virtual Result<std::optional<Versioned>> get(BytesView key) = 0;
+  /// The version of `key`, 0 if it is absent: what validation needs.
+  virtual Result<Version> version_of(BytesView key) = 0;
+  virtual Result<std::vector<Row>> get_range(const RangeRead& read) = 0;
+  /// Over at most `rows_max` rows of `range`, from its beginning.
+  virtual Result<Fingerprint> fingerprint(const KeyRange& range, std::uint64_t rows_max) = 0;
+  /// Many reads at once. The defaults do one after another; engines across a network answer them in one round trip.
+  virtual Result<std::vector<std::optional<Versioned>>> get_many(std::span<const Bytes> keys);
+  virtual Result<std::vector<std::vector<Row>>> get_ranges(std::span<const RangeRead> reads);
+};
+
+/// A view that stays as it is while others commit.
+class Snapshot : public ReadView {
+ public:
+  /// Names the contents: views of one engine with equal epochs show the same rows.
+  virtual std::uint64_t epoch() const = 0;
+  /// An engine may take a snapshot back that is held for long, since keeping old rows alive costs it space. Every read
+  /// then fails, and the transaction goes on with a new snapshot if what it has read is unchanged there.
+  virtual bool retired() const { return false; }
+};
+
+/// The store inside a commit: the newest state, and the writes so far of this batch on top of it.
+class CommitView : public ReadView {
+ public:
+  /// Of the snapshots that show exactly what this view began with.
+  virtual std::uint64_t base_epoch() const = 0;
+  /// The newest version in the store. Each put raises it to its own.
+  virtual Version last_version() const = 0;
+  virtual Result<void> put(BytesView key, BytesView value, Version version) = 0;
+  virtual Result<void> erase(BytesView key) = 0;
+  /// Erases every key of the range and tells `erased` of each.
+  virtual Result<void> erase_range(const KeyRange& range, const std::function<void(BytesView)>& erased) = 0;
+  /// Room left for what only adds to the store: false when just the reserve is left.
+  virtual bool has_room() const { return true; }
+};
+
+enum class Applied { kSomething, kNothing };
+
+/// One batch. The engine calls `apply` (more than once if it had to start over), and when the writes are durable or
+/// known not to be, `done`, both on a thread of its choosing, never at the same time.
+class CommitJob {
+ public:
+  virtual ~CommitJob() = default;
+  /// An error abandons the batch; kNothing means that there is nothing to make durable.
+  virtual Result<Applied> apply(CommitView& view) = 0;
+  /// Hashes (watch_hash) of the keys that the last apply wrote: what other processes' watches are woken by.
+  virtual std::span<const std::uint64_t> changed_keys() const = 0;
+  /// The outcome: durable; without effect (any error but the next two); kCommitUnknown; kStoreFailed for good, with an
+  /// unknown effect.
+  virtual void done(Result<void> outcome) = 0;
+};
+
+/// Told of changes that others made. Calls come on the engine's threads, and may be late, repeated or too many.
+class ChangeListener {
+ public:
+  virtual ~ChangeListener() = default;
+  virtual void keys_changed(std::span<const std::uint64_t> key_hashes) = 0;
+  /// Something changed, and what is not known: every watch must look again.
+  virtual void anything_changed() = 0;
+};
+
+struct Capabilities {
+  std::string name;
+  Limits limits;
+  bool durable = true;
+  /// Whether apply's reads cost a network round trip: then bodies are run before the commit, never inside it.
+  bool remote = false;
+  /// Whether `done` may say kCommitUnknown. The store then keeps a row with the number of its last batch.
+  bool unknown_commits = false;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual const Capabilities& capabilities() const = 0;
+
+  virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
+  /// Whether everything that the snapshot with this epoch shows is durable: a reader's answer must not be taken back by
+  /// a power cut.
+  virtual bool is_durable(std::uint64_t epoch) = 0;
+  /// Calls `then` on a thread of the engine, never inside this call, once it is.
+  virtual void when_durable(std::uint64_t epoch, std::move_only_function<void(Result<void>)> then) = 0;
+  /// Begins to commit; one job at a time.
+  virtual void commit(CommitJob& job) = 0;
+
+  /// At most one listener; none stops the calls, and waits for one that is running.
+  virtual void listen(ChangeListener* listener) = 0;
+
+  virtual Result<VerifyReport> verify(const std::function<void(double)>& progress) = 0;
+  virtual Result<void> backup(const std::string& path) = 0;
+};
+
+}  // namespace perdure

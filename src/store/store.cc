@@ -1,0 +1,85 @@
+#include "perdure/store.h"
+
+#include "runtime/thread_pool.h"
+#include "store/lmdb/lmdb_engine.h"
+#include "store/memory/memory_engine.h"
+#include "store/store_impl.h"
+
+namespace perdure {
+namespace {
+
+Result<std::unique_ptr<Engine>> make_engine(std::string_view url, Scheduler& scheduler, const StoreOptions& options) {
+  if (url == "memory:") return std::make_unique<memory::MemoryEngine>(scheduler);
+  constexpr std::string_view kLmdb = "lmdb:";
+  if (url.starts_with(kLmdb)) {
+    std::string directory(url.substr(kLmdb.size()));
+    if (directory.empty())
+      return fail(ErrorCode::kInvalidArgument, "the store URL lmdb: names no directory; write lmdb:DIR");
+    return lmdb::open_engine(directory, scheduler, options);
+  }
+  return fail(ErrorCode::kInvalidArgument,
+              "'" + printable(url) + "' is not a store URL that this build knows; use lmdb:DIR or memory:");
+}
+
+}  // namespace
+
+Result<Store> Store::open(std::string_view url, StoreOptions options) {
+  unsigned threads = options.threads > 0 ? options.threads : std::max(2u, ThreadPool::cores());
+  auto scheduler = std::make_unique<ThreadPool>("perdure", threads);
+  auto engine = make_engine(url, *scheduler, options);
+  if (!engine) return std::unexpected(std::move(engine.error()));
+  Scheduler& used = *scheduler;
+  return Store(std::make_shared<StoreImpl>(std::move(*engine), used, std::move(scheduler), std::move(options)));
+}
+
+Result<Store> Store::on_engine(std::unique_ptr<Engine> engine, Scheduler& scheduler, StoreOptions options) {
+  return Store(std::make_shared<StoreImpl>(std::move(engine), scheduler, nullptr, std::move(options)));
+}
+
+Result<Receipt> Store::run(ErasedBody body, const TransactOptions& options) {
+  return impl_->run(std::move(body), options);
+}
+
+void Store::run_async(ErasedBody body, std::move_only_function<void(Result<Receipt>)> done,
+                      const TransactOptions& options) {
+  impl_->run_async(std::move(body), std::move(done), options);
+}
+
+Result<std::uint64_t> Store::clear_in_batches(const KeyRange& range) {
+  constexpr std::size_t kRows = 1000;
+  std::uint64_t cleared = 0;
+  for (;;) {
+    auto rows = transact(
+        [&](Transaction& txn) {
+          auto found = txn.snapshot().get_range(range, {.limit = kRows});
+          for (const Row& row : found) txn.clear(row.key);
+          return found.size();
+        },
+        {.reserve = Reserve::kMayUse});
+    if (!rows) return std::unexpected(std::move(rows.error()));
+    cleared += *rows;
+    if (*rows < kRows) return cleared;
+  }
+}
+
+Result<VerifyReport> Store::verify(std::function<void(double)> progress) {
+  auto use = impl_->use();
+  if (!use) return std::unexpected(std::move(use.error()));
+  return impl_->engine().verify(progress);
+}
+
+Result<void> Store::backup(const std::string& path) {
+  auto use = impl_->use();
+  if (!use) return std::unexpected(std::move(use.error()));
+  return impl_->engine().backup(path);
+}
+
+const Limits& Store::limits() const {
+  return impl_->limits();
+}
+
+void Store::close() {
+  impl_->close();
+}
+
+}  // namespace perdure

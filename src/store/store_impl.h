@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "perdure/store.h"
+#include "runtime/event.h"
+#include "runtime/scheduler.h"
+#include "store/committer.h"
+#include "store/engine.h"
+#include "store/watches.h"
+
+namespace perdure {
+
+/// One open store: wires engine, committer and watches together, and knows which calls are under way.
+class StoreImpl {
+ public:
+  /// `owned` is the scheduler if the store made it for itself.
+  StoreImpl(std::unique_ptr<Engine> engine, Scheduler& scheduler, std::unique_ptr<Scheduler> owned,
+            StoreOptions options);
+  ~StoreImpl();
+
+  Result<Receipt> run(Call::BodyFn body, const TransactOptions& options);
+  void run_async(Call::BodyFn body, std::move_only_function<void(Result<Receipt>)> done,
+                 const TransactOptions& options);
+  void close();
+
+  /// The engine, or kClosed. Holding the answer keeps the store from closing.
+  class Use;
+  Result<Use> use();
+  const Limits& limits() const { return limits_; }
+  Engine& engine() { return *engine_; }
+
+ private:
+  class AsyncCall;
+  class BlockingCall;
+
+  /// Runs the body once and goes on from there: to the committer, to an answer, or back for another run.
+  void advance(const std::shared_ptr<Call>& call);
+  static void finish_read(Call& call, Result<void> durable);
+  SteadyTime deadline_of(const TransactOptions& options);
+  bool enter();
+  void leave();
+
+  const StoreOptions options_;
+  const Limits limits_;
+  std::unique_ptr<Scheduler> owned_scheduler_;
+  Scheduler& scheduler_;
+  WatchRegistry watches_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Committer> committer_;
+
+  Mutex mutex_;
+  CondVar left_;
+  bool closed_ PERDURE_GUARDED_BY(mutex_) = false;
+  bool torn_down_ PERDURE_GUARDED_BY(mutex_) = false;
+  std::size_t inside_ PERDURE_GUARDED_BY(mutex_) = 0;
+};
+
+/// Keeps a store open while something uses its engine.
+class StoreImpl::Use {
+ public:
+  explicit Use(StoreImpl* store) : store_(store) {}
+  Use(Use&& other) noexcept : store_(std::exchange(other.store_, nullptr)) {}
+  Use& operator=(Use&&) = delete;
+  ~Use() {
+    if (store_) store_->leave();
+  }
+
+ private:
+  StoreImpl* store_;
+};
+
+}  // namespace perdure

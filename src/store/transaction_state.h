@@ -1,0 +1,120 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "perdure/transaction.h"
+#include "store/engine.h"
+#include "store/watches.h"
+#include "store/write_set.h"
+
+namespace perdure {
+
+/// One run of a body: what it reads from, what it has read, and what it will write.
+///
+/// Optimistic runs read from a snapshot, taken at the first read, and remember what they saw so that the commit can
+/// validate it. Runs inside a commit read from the commit's own view and need no validation: nobody else can write.
+class TransactionState {
+ public:
+  TransactionState(Engine& engine, WatchRegistry& watches) : engine_(engine), watches_registry_(watches) {}
+  ~TransactionState() { reset(); }
+  TransactionState(const TransactionState&) = delete;
+  TransactionState& operator=(const TransactionState&) = delete;
+
+  using BodyFn = std::move_only_function<Result<void>(Transaction&)>;
+
+  /// Runs `body` from a clean slate, on snapshots of the engine.
+  Result<void> run(BodyFn& body);
+  /// The same inside a commit, on its view.
+  Result<void> run_in(CommitView& view, BodyFn& body);
+
+  // What a finished run left.
+  const WriteSet& writes() const { return writes_; }
+  /// Of the snapshot it read from; empty if it read nothing.
+  std::optional<std::uint64_t> epoch() const;
+  /// Gives the snapshot back early: nothing is held while the commit is waited for.
+  void release_snapshot() { snapshot_.reset(); }
+  /// Whether everything that was read is unchanged in `view`.
+  Result<bool> still_valid(ReadView& view) const;
+  /// Arms the watches: the run has committed with `version`, 0 if it wrote nothing.
+  void arm_watches(Version version);
+  /// Back to the clean slate; watches that were not armed are cancelled.
+  void reset();
+
+  // For Reader and Transaction.
+  std::optional<Bytes> get(BytesView key, bool record);
+  std::vector<std::optional<Bytes>> get_many(std::span<const Bytes> keys, bool record);
+  std::vector<Row> get_range(const RangeRead& read, bool record);
+  std::vector<std::vector<Row>> get_ranges(std::span<const RangeRead> reads, bool record);
+  void set(BytesView key, BytesView value);
+  void clear(BytesView key);
+  void clear_range(const KeyRange& range);
+  void add(BytesView key, std::int64_t delta);
+  void set_stamped(Bytes key, const Stamped& value);
+  void set_stamped(WriteSet::StampedRow row);
+  Watch watch(BytesView key);
+  void note_read(BytesView key);
+  void note_read(const KeyRange& range);
+
+ private:
+  struct KeyRead {
+    Bytes key;
+    Version version;
+  };
+  struct RangeReadNote {
+    KeyRange range;
+    Fingerprint fingerprint;
+  };
+  struct PendingWatch {
+    std::shared_ptr<WatchState> watch;
+    Bytes key;
+  };
+  /// Leaves the body; error_ says why.
+  struct Abandoned {};
+
+  Result<void> call(BodyFn& body);
+  [[noreturn]] void abandon(Error error);
+  void fail_commit(Error error);
+  ReadView& view();
+  /// Takes a new snapshot in place of one that the engine took back, if what was read is the same there.
+  void renew();
+  /// Calls `read` on the view, on a new one if the engine took the old one back.
+  template <class F>
+  auto reading(F read);
+
+  KeyRange within_user_keys(const KeyRange& range);
+  bool check_key(BytesView key);
+  bool check_value(BytesView key, std::size_t bytes);
+  void check_total();
+  void check_readable(BytesView first, BytesView last);
+  void record_key(BytesView key, Version version);
+
+  /// A range read that merges the rows of the view with the pending writes.
+  class Merge;
+
+  Engine& engine_;
+  WatchRegistry& watches_registry_;
+  CommitView* commit_view_ = nullptr;
+  std::unique_ptr<Snapshot> snapshot_;
+  std::optional<std::uint64_t> epoch_;
+  std::vector<KeyRead> key_reads_;
+  std::vector<RangeReadNote> range_reads_;
+  WriteSet writes_;
+  std::vector<PendingWatch> watches_;
+  std::optional<Error> error_;
+};
+
+template <class F>
+auto TransactionState::reading(F read) {
+  // Each renewal needs the engine to have taken back a snapshot, which it does only to long-held ones; the bound is for
+  // an engine that takes back every snapshot at once.
+  for (int renewals = 0;; ++renewals) {
+    auto answer = read(view());
+    if (answer) return std::move(*answer);
+    if (!snapshot_ || !snapshot_->retired() || renewals == 100) abandon(std::move(answer.error()));
+    renew();
+  }
+}
+
+}  // namespace perdure

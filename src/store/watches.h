@@ -1,0 +1,85 @@
+// Watches.
+//
+// A watch is registered before the key's version is read, so that no change can fall between the two: whoever changes
+// the key afterwards finds the watch here. Until its transaction has committed a change is only noted; the commit then
+// arms the watch, or fires it if a change was noted.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "perdure/transaction.h"
+#include "runtime/event.h"
+#include "runtime/mutex.h"
+#include "runtime/scheduler.h"
+#include "store/engine.h"
+
+namespace perdure {
+
+class WatchRegistry;
+
+class WatchState : public std::enable_shared_from_this<WatchState> {
+ public:
+  WatchState(WatchRegistry& registry, Executor& executor, std::uint64_t key_hash)
+      : registry_(&registry), executor_(&executor), key_hash_(key_hash) {}
+
+  /// A change by the transaction with `version`; one that it does not know of has the largest.
+  void changed(Version version);
+  /// The transaction has committed. Changes up to `own` are its own: 0 if it did not write the key.
+  void arm(Version own);
+  void cancel();
+  void then(Task callback);
+  bool wait(Duration timeout) { return fired_.wait_for(timeout); }
+
+ private:
+  friend class WatchRegistry;
+  enum class State {
+    kPending,   ///< From `watch` until its transaction has committed or failed.
+    kArmed,     ///< Committed; waits for a change.
+    kFired,     ///< Something changed. Final.
+    kCancelled  ///< Given up, or its transaction failed. Final.
+  };
+
+  void finish(State state) PERDURE_EXCLUDES(mutex_);
+
+  WatchRegistry* registry_;
+  Executor* executor_;
+  const std::uint64_t key_hash_;
+  Event fired_;
+  Mutex mutex_;
+  State state_ PERDURE_GUARDED_BY(mutex_) = State::kPending;
+  /// The newest change seen while pending.
+  Version noted_ PERDURE_GUARDED_BY(mutex_);
+  Task callback_ PERDURE_GUARDED_BY(mutex_);
+};
+
+/// All watches of one store that have not ended. Thread-safe.
+class WatchRegistry final : public ChangeListener {
+ public:
+  struct Change {
+    std::uint64_t key_hash;
+    Version version;
+  };
+
+  WatchRegistry(Executor& executor, std::size_t watches_max) : executor_(executor), watches_max_(watches_max) {}
+
+  [[nodiscard]] Result<std::shared_ptr<WatchState>> add(BytesView key);
+  void notify(std::span<const Change> changes);
+  void keys_changed(std::span<const std::uint64_t> key_hashes) override;
+  void anything_changed() override;
+  /// The store is closing: nobody will tell of changes any more.
+  void cancel_all();
+
+ private:
+  friend class WatchState;
+  void remove(const WatchState& watch);
+  std::vector<std::shared_ptr<WatchState>> all();
+
+  Executor& executor_;
+  const std::size_t watches_max_;
+  Mutex mutex_;
+  std::unordered_multimap<std::uint64_t, std::shared_ptr<WatchState>> watches_ PERDURE_GUARDED_BY(mutex_);
+};
+
+}  // namespace perdure
