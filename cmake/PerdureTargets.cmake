@@ -12,8 +12,9 @@ target_include_directories(perdure_flags INTERFACE "${PROJECT_SOURCE_DIR}/includ
 target_compile_options(perdure_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                                -Wnon-virtual-dtor -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # g++ 12 takes the members of std::expected and std::variant for uninitialised when it moves them.
-  target_compile_options(perdure_flags INTERFACE -Wno-maybe-uninitialized)
+  # g++ 12 takes the members of std::expected and std::variant for uninitialised when it moves them, and the buffers of
+  # concatenated strings for overlapping.
+  target_compile_options(perdure_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(perdure_flags INTERFACE -Wthread-safety)
@@ -36,12 +37,12 @@ function(perdure_library name)
 endfunction()
 
 # perdure_test(store_test SOURCES a_test.cc LIBS perdure_store): one binary, each TEST a ctest of its own.
-# LABELS say what kind of test it is; TIMEOUT is in seconds for each TEST.
+# LABELS say what kind of test it is; TIMEOUT is in seconds for each TEST; SERIAL ones run with no other beside them.
 function(perdure_test name)
   if(NOT PERDURE_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -50,5 +51,6 @@ function(perdure_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main GTest::gmock)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+                                                           RUN_SERIAL ${ARG_SERIAL})
 endfunction()

@@ -52,7 +52,7 @@ class TransactionState::Merge {
   RangeReadNote note() {
     KeyRange covered = range_;
     KeyRange ignored = range_;
-    if (done_) cut_off_beyond(rows_.back().key, covered, ignored);
+    if (done_) cut_off_beyond(last_key_, covered, ignored);
     if (!forward()) std::ranges::reverse(seen_);
     Fingerprint fingerprint;
     for (const KeyRead& read : seen_) fingerprint.add(read.key, read.version);
@@ -99,6 +99,7 @@ class TransactionState::Merge {
     if (!value) return;
     rows_.push_back({Bytes(key), std::move(*value), version});
     done_ = rows_.size() == options_.limit;
+    if (done_) last_key_ = rows_.back().key;
   }
 
   TransactionState& txn_;
@@ -106,7 +107,9 @@ class TransactionState::Merge {
   const RangeOptions options_;
   std::vector<Row> rows_;
   std::vector<KeyRead> seen_;
+  /// The limit was reached, with this key.
   bool done_ = false;
+  Bytes last_key_;
 };
 
 std::optional<Bytes> TransactionState::get(BytesView key, bool record) {
