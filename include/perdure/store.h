@@ -89,7 +89,8 @@ class Store {
   template <class F>
   [[nodiscard]] auto transact(F&& body, const TransactOptions& options = {}, Receipt* receipt = nullptr);
 
-  /// The same without blocking. `done` gets the result on one of the store's threads, once; it should not block.
+  /// The same without blocking. `done` gets the result once, on one of the store's threads, and should not block; on a
+  /// closed store it is called at once, in this call.
   template <class F, class Done>
   void transact_async(F&& body, Done&& done, const TransactOptions& options = {});
 

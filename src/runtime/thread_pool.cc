@@ -33,9 +33,14 @@ unsigned ThreadPool::cores() {
 }
 
 void ThreadPool::post(Task task) {
-  MutexLock lock(mutex_);
-  ready_.push_back(std::move(task));
-  wake_one_if_idle();
+  bool wake;
+  {
+    MutexLock lock(mutex_);
+    ready_.push_back(std::move(task));
+    wake = idle_ > 0;
+  }
+  // Outside of the lock, so that the thread does not wake up only to wait for it.
+  if (wake) wake_.notify_one();
 }
 
 Executor::TimerId ThreadPool::at(SteadyTime when, Task task) {
@@ -45,7 +50,7 @@ Executor::TimerId ThreadPool::at(SteadyTime when, Task task) {
   timers_.emplace(TimerKey{when, id}, std::move(task));
   due_.emplace(id, when);
   // Only an idle thread waits for timers, and only a new earliest one changes how long it may sleep.
-  if (is_next) wake_one_if_idle();
+  if (is_next && idle_ > 0) wake_.notify_one();
   return id;
 }
 
@@ -113,11 +118,7 @@ void ThreadPool::promote_due_timers() {
     due_.erase(timer->first.second);
     timers_.erase(timer);
   }
-  if (ready_.size() > 1) wake_one_if_idle();
-}
-
-void ThreadPool::wake_one_if_idle() {
-  if (idle_ > 0) wake_.notify_one();
+  if (ready_.size() > 1 && idle_ > 0) wake_.notify_one();
 }
 
 }  // namespace perdure

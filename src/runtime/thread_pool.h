@@ -36,7 +36,6 @@ class ThreadPool final : public Scheduler {
   void run();
   /// Moves timers that are due to the queue.
   void promote_due_timers() PERDURE_REQUIRES(mutex_);
-  void wake_one_if_idle() PERDURE_REQUIRES(mutex_);
 
   Mutex mutex_;
   CondVar wake_;

@@ -53,6 +53,7 @@ void Committer::submit(std::shared_ptr<Call> call) {
 }
 
 std::optional<Error> Committer::failure() {
+  if (!failed_) return std::nullopt;
   MutexLock lock(mutex_);
   return failure_;
 }
@@ -154,6 +155,14 @@ void Committer::finish(const Result<void>& outcome) {
       deliveries.push_back({std::move(call), Result<Receipt>(std::unexpected(*refused))});
     }
   }
+  // Without a batch the engine failed before it took one: trying again at once would only spin.
+  if (batch_.empty() && !outcome) {
+    for (auto& call : queue_) {
+      call->phase = Call::Phase::kOutside;
+      deliveries.push_back({std::move(call), Result<Receipt>(std::unexpected(outcome.error()))});
+    }
+    queue_.clear();
+  }
   batch_.clear();
   state_ = State::kIdle;
   SteadyTime now = scheduler_.now();
@@ -170,6 +179,7 @@ void Committer::fail_for_good(Error error) {
   {
     MutexLock lock(mutex_);
     failure_ = error;
+    failed_ = true;
     state_ = State::kFailed;
     for (auto& call : batch_) {
       if (call->phase != Call::Phase::kAnswered)

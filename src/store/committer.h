@@ -10,6 +10,7 @@
 // of what the last commit took: otherwise two half-sized crowds would take turns at the disk for ever.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <variant>
@@ -104,6 +105,8 @@ class Committer final : private CommitJob {
   SteadyTime started_ PERDURE_GUARDED_BY(mutex_);
   bool applying_ PERDURE_GUARDED_BY(mutex_) = false;
   std::optional<Error> failure_ PERDURE_GUARDED_BY(mutex_);
+  /// Whether there is a failure_: asked before every run of a body.
+  std::atomic<bool> failed_ = false;
   Executor::TimerId deadline_timer_ PERDURE_GUARDED_BY(mutex_) = 0;
   SteadyTime deadline_timer_at_ PERDURE_GUARDED_BY(mutex_);
   std::shared_ptr<Guard> guard_;

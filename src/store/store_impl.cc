@@ -120,7 +120,7 @@ Result<Receipt> StoreImpl::run(Call::BodyFn body, const TransactOptions& options
 void StoreImpl::run_async(Call::BodyFn body, std::move_only_function<void(Result<Receipt>)> done,
                           const TransactOptions& options) {
   if (!enter()) {
-    // Never inside the call, so that callers need not be ready for it; the scheduler may be gone with the store.
+    // Inside the call, for the scheduler may be gone with the store.
     done(std::unexpected(closed_error()));
     return;
   }

@@ -75,12 +75,21 @@ Result<void> check_data_file(const Environment& environment, const std::string& 
   if (file.fd < 0 && !missing) return std::unexpected(errno_error(errno, "cannot open " + environment.path));
   if (!missing && fstat(file.fd, &status) != 0)
     return std::unexpected(errno_error(errno, "cannot look at " + environment.path));
-  if (missing || status.st_size == 0) {
-    if (access(marker.c_str(), F_OK) != 0) return {};  // A new store.
+  bool finished = access(marker.c_str(), F_OK) == 0;
+  bool empty = missing || status.st_size == 0;
+  if (empty && finished)
     return fail(ErrorCode::kCorrupt, environment.path + " is " + (missing ? "missing" : "empty") +
                                          ", though a store was made here; restore it from a backup");
-  }
+  if (empty) return {};
   auto checked = check_file_size(file.fd, environment.path);
+  // A power cut while the store was first made may leave the two pages that LMDB begins with unwritten. They hold no
+  // rows, and nobody was told of a store: begin again.
+  constexpr off_t kFirstPages = 2 * 4096;
+  if (!checked && !finished && status.st_size <= kFirstPages) {
+    if (unlink(environment.path.c_str()) != 0)
+      return std::unexpected(errno_error(errno, "cannot remove the unfinished " + environment.path));
+    return {};
+  }
   if (!checked) return std::unexpected(std::move(checked.error()));
   if (checked->state == FileState::kShort && ftruncate(file.fd, static_cast<off_t>(checked->complete_bytes)) != 0)
     return std::unexpected(errno_error(errno, "cannot extend " + environment.path));

@@ -132,6 +132,19 @@ TEST(FileCheck, ShortFileIsRefusedOnceItLacksAUsedPage) {
   }
 }
 
+TEST(FileCheck, ShortFileWithADamagedFreelistIsRefused) {
+  LmdbTestFile file;
+  make_short(file);
+  FileImage image(file.bytes());
+  auto meta = read_meta(image.fd(), "data.mdb", image.newest_txnid()).value();
+  auto list_page = meta.free_db.root * meta.page_bytes;
+  // A list of a transaction that has not been is no list to rely on, even if its pages fit.
+  auto last_offset = list_page + image.read_number<std::uint16_t>(list_page + 12) - 2;
+  auto node = list_page + image.read_number<std::uint16_t>(last_offset);
+  image.write_number(node + 8, meta.txnid + 1);
+  EXPECT_EQ(code_of(check_file_size(image.fd(), "data.mdb")), ErrorCode::kCorrupt);
+}
+
 TEST(FileCheck, MetaThatPromisesAbsurdlyManyPagesIsRefusedWithoutUsingTheirMemory) {
   FileImage image(dense_image());
   std::uint64_t meta = (image.newest_txnid() % 2) * image.page_bytes();
@@ -200,6 +213,24 @@ TEST(FileCheck, DamagedTransactionNumberIsRefusedInsteadOfLosingTheLastCommit) {
   }
 }
 
+TEST(FileCheck, MetaWithForeignFlagsOrRootsIsRefused) {
+  auto refused = [](std::uint64_t offset, std::uint64_t value, std::size_t size) {
+    FileImage image(dense_image());
+    char raw[8];
+    store_little(raw, value);
+    image.write((image.newest_txnid() % 2) * image.page_bytes() + 16 + offset, {raw, size});
+    return code_of(check_file_size(image.fd(), "data.mdb")) == ErrorCode::kCorrupt;
+  };
+  constexpr std::uint64_t kFree = 24, kMain = 24 + 48, kFlags = 4, kRoot = 40;
+  EXPECT_TRUE(refused(kMain + kFlags, 0x04, 2));
+  EXPECT_TRUE(refused(kFree + kFlags, 0x00, 2));
+  EXPECT_TRUE(refused(kFree + kFlags, 0x09, 2));
+  for (std::uint64_t root : {0u, 1u, 100'000u}) {
+    EXPECT_TRUE(refused(kMain + kRoot, root, 8));
+    EXPECT_TRUE(refused(kFree + kRoot, root, 8));
+  }
+}
+
 TEST(FileCheck, UnreadableDescriptorIsAStoreFailure) {
   EXPECT_EQ(code_of(check_file_size(-1, "data.mdb")), ErrorCode::kStoreFailed);
 }
@@ -215,18 +246,22 @@ TEST(ReadMeta, SnapshotThatWasOverwrittenCanBeRetried) {
 TEST(FileCheck, CommitsOfAnotherThreadNeverMakeASoundFileLookDamaged) {
   LmdbTestFile file;
   make_short(file);
+  // Tiny commits are the fastest, but use up the missing pages; large ones make new ones.
   std::jthread writer([&](std::stop_token stop) {
-    for (int i = 0; !stop.stop_requested(); ++i)
-      file.commit([&](auto& batch) {
-        for (int j = 0; j < 300; ++j) batch.put_sealed(row_key(j), 150);
-        for (int j = 299; j >= 0; --j) batch.erase(row_key(j));
-        batch.put_sealed(row_key(1000 + i % 50), static_cast<std::size_t>(100 + i % 7 * 1000));
-      });
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      if (i % 10 == 0)
+        make_short(file);
+      else
+        file.commit([&](auto& batch) { batch.put_sealed("kept", 100); });
+    }
   });
-  for (int i = 0; i < 500; ++i) {
+  int short_ones = 0;
+  for (int i = 0; i < 5000; ++i) {
     auto seen = check_file_size(file.fd(), file.path());
-    EXPECT_TRUE(seen || seen.error().code == ErrorCode::kUnavailable) << seen.error().message;
+    ASSERT_TRUE(seen || seen.error().code == ErrorCode::kUnavailable) << seen.error().message;
+    short_ones += seen && seen->state == FileState::kShort;
   }
+  EXPECT_GT(short_ones, 100);
 }
 
 }  // namespace

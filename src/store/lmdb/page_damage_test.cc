@@ -200,6 +200,37 @@ TEST_F(DamagedFile, FreePageThatIsInUseIsNamed) {
   expect_named({page(list_page), "list 0 is of transaction"});
 }
 
+TEST_F(DamagedFile, ListsOfImpossibleFreePagesAreNamed) {
+  auto list_page = meta_.free_db.root;
+  // Node, then key, then count, then the pages.
+  auto one = node_at(list_page, 0) + 8 + 8 + 8, two = node_at(list_page, 1) + 8 + 8 + 8;
+  ASSERT_GE(image_.read_number<std::uint64_t>(one - 8), 2u);
+  ASSERT_GE(image_.read_number<std::uint64_t>(two - 8), 2u);
+  Bytes sound = image_.read(at(list_page), meta_.page_bytes);
+  auto highest = image_.read_number<std::uint64_t>(one);
+  image_.write(one, sound.substr(one + 8 - at(list_page), 8) + sound.substr(one - at(list_page), 8));
+  expect_named({page(list_page), "list 0: page " + std::to_string(highest) + " comes after page"});
+  image_.write(at(list_page), sound);
+  for (std::uint64_t wrong : {meta_.last_page + 1, std::uint64_t{1}}) {
+    image_.write_number(one, wrong);
+    expect_named({page(list_page), "list 0: page " + std::to_string(wrong) + " cannot be free"});
+  }
+  image_.write(at(list_page), sound);
+  image_.write_number(two - 8, std::uint64_t{1});
+  image_.write_number(two, highest);
+  expect_named({page(list_page), "list 1: it lists a page, but page", "is listed elsewhere too"});
+}
+
+TEST_F(DamagedFile, BranchWithASingleChildIsNamed) {
+  auto root = meta_.main_db.root;
+  auto node = image_.read(node_at(root, 0), 8);
+  image_.write_number<std::uint16_t>(at(root) + 12, 18);
+  image_.write_number<std::uint16_t>(at(root) + 14, 4088);
+  image_.write_number<std::uint16_t>(at(root) + 16, 4088);
+  image_.write(at(root) + 4088, node);
+  expect_named({page(root), "it is a branch with a single child"});
+}
+
 TEST_F(DamagedFile, FindingsAreBoundedButAllAreCounted) {
   auto meta = read_meta(image_.fd(), "data.mdb", txnid_).value();
   auto complain = [](BytesView, BytesView) { return std::optional<std::string>("no"); };

@@ -56,7 +56,8 @@ struct WalkReport {
 
 /// Walks the snapshot `meta` of the data.mdb behind `fd`. Takes one page of memory a level, one value, and two bits for
 /// each page of the file. Damage, a block that cannot be read included, is no error but in the report.
-/// Errors: kStoreFailed (the file's size cannot be learned). Crash: changes nothing.
+/// Errors: kStoreFailed (the file's size cannot be learned), kInvalidArgument (`meta` is none of read_meta's).
+/// Crash: changes nothing.
 Result<WalkReport> walk(int fd, BytesView path, const Meta& meta, const RowVisitor& visit, WalkOptions options = {});
 
 }  // namespace perdure::lmdb
