@@ -6,9 +6,15 @@ if(PERDURE_BUILD_TESTS)
   include(GoogleTest)
 endif()
 
+# What an application gets from perdure: the language and the public headers, no warnings and nothing of src/.
+add_library(perdure_headers INTERFACE)
+target_compile_features(perdure_headers INTERFACE cxx_std_23)
+target_include_directories(perdure_headers INTERFACE "${PROJECT_SOURCE_DIR}/include")
+
+# What perdure's own targets are built with.
 add_library(perdure_flags INTERFACE)
-target_compile_features(perdure_flags INTERFACE cxx_std_23)
-target_include_directories(perdure_flags INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+target_link_libraries(perdure_flags INTERFACE perdure_headers)
+target_include_directories(perdure_flags INTERFACE "${PROJECT_SOURCE_DIR}/src")
 target_compile_options(perdure_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                                -Wnon-virtual-dtor -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -33,7 +39,7 @@ function(perdure_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_library(perdure_${name} STATIC ${ARG_SOURCES})
   set_target_properties(perdure_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(perdure_${name} PUBLIC perdure_flags ${ARG_LIBS})
+  target_link_libraries(perdure_${name} PUBLIC perdure_headers ${ARG_LIBS} PRIVATE perdure_flags)
 endfunction()
 
 # perdure_test(store_test SOURCES a_test.cc LIBS perdure_store): one binary, each TEST a ctest of its own.
@@ -50,7 +56,7 @@ function(perdure_test name)
     set(ARG_LABELS unit)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main GTest::gmock)
+  target_link_libraries(${name} PRIVATE perdure_flags ${ARG_LIBS} GTest::gtest_main GTest::gmock)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
                                                            RUN_SERIAL ${ARG_SERIAL})
 endfunction()

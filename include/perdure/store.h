@@ -29,10 +29,11 @@ struct StoreOptions {
   /// LMDB only: with less room than this left, transactions of Reserve::kKeepOut are refused with kStoreFull, so that
   /// those that free space still fit.
   std::size_t reserve_bytes = std::size_t{16} << 20;
-  /// Called once when the store has failed for good (a failed sync, a broken invariant). The default ends the process:
+  /// Called once, on the commit thread, when the store has failed for good (a failed sync, a broken invariant); it must
+  /// not close the store. The default ends the process:
   /// what is durable is safe, and starting again is the tested way on. If it returns, every later call fails with
   /// kStoreFailed.
-  std::function<void(const Error&)> on_fatal;
+  std::function<void(const Error&)> on_fatal = {};
 };
 
 /// How a body may be run.
@@ -73,12 +74,14 @@ class StoreImpl;
 class Engine;
 class Scheduler;
 
-/// A handle on an open store; copies share it. Thread-safe. The store closes when the last copy is gone.
+/// A handle on an open store; copies share it. Thread-safe. The store closes when the last copy is gone, which must not
+/// be in one of its own callbacks.
 class Store {
  public:
   /// Opens, and makes if it is not there, the store that `url` names: "lmdb:DIR" (a directory of this machine, which
   /// several processes may have open at once) or "memory:" (gone with the handle). Blocks.
-  /// Errors: kInvalidArgument, kPermissionDenied, kUnsupportedFormat, kCorrupt, kUnavailable, kStoreFull.
+  /// Errors: kInvalidArgument, kPermissionDenied, kUnsupportedFormat, kCorrupt, kUnavailable, kStoreFull, kStoreFailed,
+  /// kLimitExceeded (too many processes).
   /// Crash: an interrupted first opening is completed by the next.
   [[nodiscard]] static Result<Store> open(std::string_view url, StoreOptions options = {});
 
@@ -89,7 +92,9 @@ class Store {
   template <class F>
   [[nodiscard]] auto transact(F&& body, const TransactOptions& options = {}, Receipt* receipt = nullptr);
 
-  /// The same without blocking. `done` gets the result once, on one of the store's threads, and should not block; on a
+  /// The same without blocking: the body runs on one of the store's threads, and right in this call if it is made from
+  /// a callback of the store. `done` takes the Result, and a Receipt as well if it likes; it is called once, on one of
+  /// the store's threads, should not block and must not throw; on a
   /// closed store it is called at once, in this call.
   template <class F, class Done>
   void transact_async(F&& body, Done&& done, const TransactOptions& options = {});
@@ -165,15 +170,18 @@ Result<void> call_body(F& body, Txn& txn, std::shared_ptr<std::optional<Value>> 
   }
 }
 
-template <class Value>
-Result<Value> take_result(Result<Receipt> receipt, std::optional<Value>& out) {
-  if (!receipt) return std::unexpected(std::move(receipt.error()));
-  return std::move(*out);
-}
-
 struct Nothing {};
 template <class Value>
 using Kept = std::conditional_t<std::is_void_v<Value>, Nothing, Value>;
+
+template <class Value>
+Result<Value> take_result(Result<Receipt> receipt, std::optional<Kept<Value>>& out) {
+  if (!receipt) return std::unexpected(std::move(receipt.error()));
+  if constexpr (std::is_void_v<Value>)
+    return {};
+  else
+    return std::move(*out);
+}
 
 }  // namespace internal
 
@@ -185,10 +193,7 @@ auto Store::transact(F&& body, const TransactOptions& options, Receipt* receipt)
   Result<Receipt> done =
       run([&body, out](Transaction& txn) { return internal::call_body<Kept>(body, txn, out); }, options);
   if (receipt && done) *receipt = *done;
-  if constexpr (std::is_void_v<Value>)
-    return done ? Result<void>() : Result<void>(std::unexpected(std::move(done.error())));
-  else
-    return internal::take_result<Value>(std::move(done), *out);
+  return internal::take_result<Value>(std::move(done), *out);
 }
 
 template <class F, class Done>
@@ -199,10 +204,12 @@ void Store::transact_async(F&& body, Done&& done, const TransactOptions& options
   run_async([body = std::forward<F>(body),
              out](Transaction& txn) mutable { return internal::call_body<Kept>(body, txn, out); },
             [done = std::forward<Done>(done), out](Result<Receipt> receipt) mutable {
-              if constexpr (std::is_void_v<Value>)
-                done(receipt ? Result<void>() : Result<void>(std::unexpected(std::move(receipt.error()))));
+              Receipt committed = receipt.value_or(Receipt{});
+              Result<Value> result = internal::take_result<Value>(std::move(receipt), *out);
+              if constexpr (std::is_invocable_v<Done&, Result<Value>, Receipt>)
+                done(std::move(result), committed);
               else
-                done(internal::take_result<Value>(std::move(receipt), *out));
+                done(std::move(result));
             },
             options);
 }

@@ -42,7 +42,8 @@ struct Row {
 enum class Direction { kForward, kReverse };
 
 struct RangeOptions {
-  std::size_t limit = 10'000;
+  /// Rows at most; all by default, so give one where there may be many.
+  std::size_t limit = SIZE_MAX;
   Direction direction = Direction::kForward;
 };
 
@@ -85,10 +86,11 @@ class Watch {
   Watch() = default;
   /// Blocks until it has fired (true) or `timeout` has passed (false).
   [[nodiscard]] bool wait(Duration timeout = Duration::max());
-  /// Runs `callback` once, on one of the store's threads, when the watch fires; at once if it has already fired.
+  /// Runs `callback` once, on one of the store's threads, when the watch fires; at once if it has already fired. It
+  /// should not block, and must not throw. Dropped when the store is closed.
   /// Replaces an earlier callback. Never runs after `cancel` has returned, unless it is running by then.
   void then(std::move_only_function<void()> callback);
-  /// Forgets the watch; `wait` returns true.
+  /// Forgets the watch; `wait` returns true, as it does when the store is closed.
   void cancel();
 
  private:

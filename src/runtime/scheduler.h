@@ -36,6 +36,9 @@ class Scheduler : public Executor {
   virtual WallTime wall_now() = 0;
   virtual std::uint64_t random() = 0;
 
+  /// Whether the caller is itself a task of this scheduler.
+  virtual bool runs_here() const = 0;
+
   /// An executor of its own that runs one task at a time, in the order of posting, and may block without holding up
   /// anybody else (in production: a thread). Destroying it runs what was posted, drops timers, and waits.
   virtual std::unique_ptr<Executor> lane(std::string name) = 0;

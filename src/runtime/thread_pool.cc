@@ -6,8 +6,14 @@
 #include <random>
 
 #include "base/assert.h"
+#include "runtime/random.h"
 
 namespace perdure {
+namespace {
+
+thread_local const ThreadPool* current_pool = nullptr;
+
+}  // namespace
 
 ThreadPool::ThreadPool(std::string name, unsigned threads) {
   check(threads > 0, "a thread pool without threads");
@@ -33,14 +39,10 @@ unsigned ThreadPool::cores() {
 }
 
 void ThreadPool::post(Task task) {
-  bool wake;
-  {
-    MutexLock lock(mutex_);
-    ready_.push_back(std::move(task));
-    wake = idle_ > 0;
-  }
-  // Outside of the lock, so that the thread does not wake up only to wait for it.
-  if (wake) wake_.notify_one();
+  // Notifying inside the lock: once it is released the task may run, and end with the destruction of this pool.
+  MutexLock lock(mutex_);
+  ready_.push_back(std::move(task));
+  if (idle_ > 0) wake_.notify_one();
 }
 
 Executor::TimerId ThreadPool::at(SteadyTime when, Task task) {
@@ -72,11 +74,12 @@ WallTime ThreadPool::wall_now() {
 }
 
 std::uint64_t ThreadPool::random() {
-  // SplitMix64: each caller takes the next state, so no lock is needed.
-  std::uint64_t z = random_state_.fetch_add(0x9e3779b97f4a7c15) + 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
+  // Each caller takes the next state for itself, so no lock is needed.
+  return random_from(random_state_.fetch_add(kRandomStep) + kRandomStep);
+}
+
+bool ThreadPool::runs_here() const {
+  return current_pool == this;
 }
 
 std::unique_ptr<Executor> ThreadPool::lane(std::string name) {
@@ -84,6 +87,7 @@ std::unique_ptr<Executor> ThreadPool::lane(std::string name) {
 }
 
 void ThreadPool::run() {
+  current_pool = this;
   // Timers of tens of microseconds are set here; the kernel's default slack alone is 50.
   prctl(PR_SET_TIMERSLACK, 1000);
   MutexLock lock(mutex_);
@@ -118,7 +122,8 @@ void ThreadPool::promote_due_timers() {
     due_.erase(timer->first.second);
     timers_.erase(timer);
   }
-  if (ready_.size() > 1 && idle_ > 0) wake_.notify_one();
+  // This thread takes the first; the others may be asleep.
+  if (ready_.size() > 1 && idle_ > 0) wake_.notify_all();
 }
 
 }  // namespace perdure

@@ -28,6 +28,7 @@ class ThreadPool final : public Scheduler {
   SteadyTime now() override;
   WallTime wall_now() override;
   std::uint64_t random() override;
+  bool runs_here() const override;
   std::unique_ptr<Executor> lane(std::string name) override;
 
  private:

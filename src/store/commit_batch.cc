@@ -21,47 +21,48 @@ Bytes filled(const std::variant<Bytes, Stamped>& value, Version version) {
 Result<Committer::Verdict> Committer::apply_one(Call& call, CommitView& view) {
   TransactionState& state = call.state();
   if (call.options().body == Body::kShort && !engine_.capabilities().remote) {
-    if (auto ran = state.run_in(view, call.body()); !ran) return Verdict{{}, std::move(ran.error())};
+    if (auto ran = state.run_in(view, call.body()); !ran)
+      return Verdict{{}, std::move(ran.error()), state.beaten() ? Refusal::kBeaten : Refusal::kFinal};
   } else if (state.epoch() && (!changes_.empty() || *state.epoch() != view.base_epoch())) {
-    auto valid = state.still_valid(view);
-    if (!valid) return std::unexpected(std::move(valid.error()));
-    if (!*valid) return Verdict{{}, Error{ErrorCode::kConflict, "something that the transaction read has changed"}};
+    auto valid = state.still_valid(view, TransactionState::Reads::kConflicting);
+    if (!valid) return Verdict{{}, std::move(valid.error())};
+    if (!*valid)
+      return Verdict{
+          {}, Error{ErrorCode::kConflict, "something that the transaction read has changed"}, Refusal::kBeaten};
   }
   if (state.writes().empty()) return Verdict{};
 
-  auto refused = check_writes(call, view);
-  if (!refused) return std::unexpected(std::move(refused.error()));
-  if (*refused) return Verdict{{}, std::move(**refused)};
+  if (auto allowed = check_writes(call, view); !allowed) return Verdict{{}, std::move(allowed.error())};
+  batch_bytes_ += state.writes().bytes();
   Version version{view.last_version().number + 1};
   if (auto written = write(call, view, version); !written) return std::unexpected(std::move(written.error()));
-  return Verdict{{version}, std::nullopt};
+  view.raise_version(version);
+  return Verdict{{version}};
 }
 
 /// Refusals are decided before the first write, because a batch cannot take back the writes of one transaction alone.
-Result<std::optional<Error>> Committer::check_writes(Call& call, CommitView& view) {
+Result<void> Committer::check_writes(Call& call, CommitView& view) {
   const WriteSet& writes = call.state().writes();
   if (call.options().reserve == Reserve::kKeepOut && !only_clears(writes) && !view.has_room())
-    return Error{ErrorCode::kStoreFull,
-                 "the store is nearly full, and what is left is kept for work that frees space; "
-                 "make room on its disk"};
+    return fail(ErrorCode::kStoreFull,
+                "the store is nearly full, and what is left is kept for work that frees space; make room on its disk");
   for (const KeyRange& range : writes.cleared()) {
     std::size_t max = engine_.capabilities().limits.clear_range_rows_max;
     auto rows = view.fingerprint(range, max + 1);
     if (!rows) return std::unexpected(std::move(rows.error()));
     if (rows->rows() > max)
-      return Error{ErrorCode::kTooLarge, "clear_range from " + printable(range.begin) + " would clear more than " +
-                                             std::to_string(max) + " rows; use clear_in_batches"};
+      return fail(ErrorCode::kTooLarge, "clear_range from " + printable(range.begin) + " would clear more than " +
+                                            std::to_string(max) + " rows; use clear_in_batches");
   }
   for (const auto& [key, pending] : writes.points()) {
     if (!std::holds_alternative<WriteSet::Add>(pending)) continue;
     auto stored = view.get(key);
     if (!stored) return std::unexpected(std::move(stored.error()));
     if (*stored && (*stored)->value.size() != sizeof(std::int64_t))
-      return Error{ErrorCode::kInvalidArgument, "the key " + printable(key) + " cannot be added to: its value has " +
-                                                    std::to_string((*stored)->value.size()) +
-                                                    " bytes, a counter has 8"};
+      return fail(ErrorCode::kInvalidArgument, "the key " + printable(key) + " cannot be added to: its value has " +
+                                                   std::to_string((*stored)->value.size()) + " bytes, a counter has 8");
   }
-  return std::nullopt;
+  return {};
 }
 
 Result<void> Committer::write(Call& call, CommitView& view, Version version) {
@@ -91,8 +92,11 @@ Result<void> Committer::write(Call& call, CommitView& view, Version version) {
     }
     if (!written) return written;
   }
-  for (const auto& row : writes.stamped())
-    if (auto written = put(row.key.filled(version), filled(row.value, version)); !written) return written;
+  for (const auto& row : writes.stamped()) {
+    Bytes key = row.key.filled(version);
+    if (writes.cleared_after(row, key)) continue;
+    if (auto written = put(key, filled(row.value, version)); !written) return written;
+  }
   return {};
 }
 

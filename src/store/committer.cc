@@ -11,6 +11,8 @@ namespace {
 
 /// Transactions in one batch: enough to make the sync cheap for each, few enough to answer soon.
 constexpr std::size_t kBatchMax = 4096;
+/// A batch that has grown beyond this takes no more: what it changes is in memory until the sync.
+constexpr std::size_t kBatchBytesMax = 16 << 20;
 /// Answers handed to one task of the scheduler.
 constexpr std::size_t kDeliveriesPerTask = 64;
 constexpr Duration kGatherMax = std::chrono::microseconds(500);
@@ -24,14 +26,19 @@ Committer::Committer(Engine& engine, Scheduler& scheduler, WatchRegistry& watche
       watches_(watches),
       options_(options),
       batch_key_(Bytes(kSystemKeys) + "batch/" + encode_counter(static_cast<std::int64_t>(scheduler.random()))),
-      guard_(std::make_shared<Guard>()) {
-  MutexLock lock(guard_->mutex);
-  guard_->committer = this;
-}
+      timers_(scheduler.lane("perdure-timers")) {}
 
 Committer::~Committer() {
-  MutexLock lock(guard_->mutex);
-  guard_->committer = nullptr;
+  stop();
+}
+
+void Committer::stop() {
+  std::unique_ptr<Executor> timers;
+  {
+    MutexLock lock(mutex_);
+    timers = std::move(timers_);
+  }
+  timers.reset();  // Waits for one that is running.
 }
 
 void Committer::submit(std::shared_ptr<Call> call) {
@@ -52,6 +59,11 @@ void Committer::submit(std::shared_ptr<Call> call) {
   deliver({{std::move(call), Result<Receipt>(std::unexpected(std::move(refused)))}});
 }
 
+void Committer::at_deadline(SteadyTime when, Task task) {
+  MutexLock lock(mutex_);
+  if (timers_) timers_->at(when, std::move(task));
+}
+
 std::optional<Error> Committer::failure() {
   if (!failed_) return std::nullopt;
   MutexLock lock(mutex_);
@@ -65,7 +77,7 @@ void Committer::start_or_gather() {
     start();
   } else if (!gathering_) {
     gathering_ = true;
-    guarded_timer(gather_until_, &Committer::end_gathering);
+    timer(gather_until_, &Committer::end_gathering);
   }
 }
 
@@ -87,7 +99,9 @@ void Committer::take_batch() {
   applying_ = true;
   // A second apply of the same batch finds its calls taken already.
   if (!batch_.empty()) return;
-  while (!queue_.empty() && batch_.size() < kBatchMax) {
+  std::size_t most = alone_ > 0 ? 1 : kBatchMax;
+  if (alone_ > 0) --alone_;
+  while (!queue_.empty() && batch_.size() < most) {
     queue_.front()->phase = Call::Phase::kTaken;
     batch_.push_back(std::move(queue_.front()));
     queue_.pop_front();
@@ -97,6 +111,7 @@ void Committer::take_batch() {
 Result<Applied> Committer::apply(CommitView& view) {
   take_batch();
   verdicts_.assign(batch_.size(), {});
+  batch_bytes_ = 0;
   changes_.clear();
   changed_keys_.clear();
   auto applied = Applied::kNothing;
@@ -104,6 +119,10 @@ Result<Applied> Committer::apply(CommitView& view) {
   if (engine_.capabilities().unknown_commits) result = advance_batch_row(view);
   for (std::size_t i = 0; result && i < batch_.size(); ++i) {
     if (batch_[i]->phase == Call::Phase::kAnswered) continue;
+    if (batch_bytes_ > kBatchBytesMax) {
+      verdicts_[i].refusal = Refusal::kLater;
+      continue;
+    }
     auto verdict = apply_one(*batch_[i], view);
     if (!verdict) {
       result = std::unexpected(std::move(verdict.error()));
@@ -138,8 +157,16 @@ void Committer::finish(const Result<void>& outcome) {
   std::vector<Delivery> deliveries;
   deliveries.reserve(batch_.size());
   MutexLock lock(mutex_);
+  if (!outcome && outcome.error().code == ErrorCode::kStoreFull && batch_.size() > 1) {
+    // One large transaction must not take those down that would still fit: each is tried alone.
+    alone_ = batch_.size();
+    verdicts_.assign(batch_.size(), {.refusal = Refusal::kLater});
+    requeue_later_ones();
+  }
+  if (outcome) requeue_later_ones();
   for (std::size_t i = 0; i < batch_.size(); ++i) {
     auto& call = batch_[i];
+    if (!call) continue;
     bool answered = call->phase == Call::Phase::kAnswered;
     call->phase = Call::Phase::kOutside;
     if (answered) continue;
@@ -148,7 +175,7 @@ void Committer::finish(const Result<void>& outcome) {
     if (!refused) {
       call->state().arm_watches(verdicts_[i].receipt.version);
       deliveries.push_back({std::move(call), Result<Receipt>(verdicts_[i].receipt)});
-    } else if (refused->code == ErrorCode::kConflict) {
+    } else if (outcome ? verdicts_[i].refusal == Refusal::kBeaten : refused->code == ErrorCode::kConflict) {
       SteadyTime when = back_off(*call);
       deliveries.push_back({std::move(call), when});
     } else {
@@ -172,6 +199,14 @@ void Committer::finish(const Result<void>& outcome) {
   deliver(std::move(deliveries));
   lock.lock();
   if (state_ == State::kIdle) start_or_gather();
+}
+
+void Committer::requeue_later_ones() {
+  for (std::size_t i = batch_.size(); i-- > 0;) {
+    if (verdicts_[i].refusal != Refusal::kLater || batch_[i]->phase != Call::Phase::kTaken) continue;
+    batch_[i]->phase = Call::Phase::kQueued;
+    queue_.push_front(std::move(batch_[i]));
+  }
 }
 
 void Committer::fail_for_good(Error error) {
@@ -239,18 +274,16 @@ void Committer::deliver(std::vector<Delivery> deliveries) {
   post_chunk();
 }
 
-Executor::TimerId Committer::guarded_timer(SteadyTime when, void (Committer::*run)()) {
-  return scheduler_.at(when, [guard = guard_, run] {
-    MutexLock lock(guard->mutex);
-    if (guard->committer) (guard->committer->*run)();
-  });
+Executor::TimerId Committer::timer(SteadyTime when, void (Committer::*run)()) {
+  if (!timers_) return 0;
+  return timers_->at(when, [this, run] { (this->*run)(); });
 }
 
 void Committer::watch_deadline(SteadyTime deadline) {
   if (deadline_timer_ != 0 && deadline_timer_at_ <= deadline) return;
-  if (deadline_timer_ != 0) scheduler_.cancel(deadline_timer_);
+  if (deadline_timer_ != 0 && timers_) timers_->cancel(deadline_timer_);
   deadline_timer_at_ = deadline;
-  deadline_timer_ = guarded_timer(deadline, &Committer::answer_overdue);
+  deadline_timer_ = timer(deadline, &Committer::answer_overdue);
 }
 
 void Committer::answer_overdue() {

@@ -31,6 +31,11 @@ class Committer final : private CommitJob {
 
   /// Takes a call whose body has run (or that is Body::kShort and has not), and answers it or has it rerun.
   void submit(std::shared_ptr<Call> call) PERDURE_EXCLUDES(mutex_);
+  /// No timer of the committer runs after this, and it asks the engine for nothing more: the engine is about to go. No
+  /// call is with the committer any more, but a batch whose callers were all answered may still be with the engine.
+  void stop() PERDURE_EXCLUDES(mutex_);
+  /// Runs `task` at `when`, whatever callbacks do with the threads of the scheduler.
+  void at_deadline(SteadyTime when, Task task) PERDURE_EXCLUDES(mutex_);
   /// The error of a store that has failed for good.
   std::optional<Error> failure() PERDURE_EXCLUDES(mutex_);
 
@@ -41,20 +46,21 @@ class Committer final : private CommitJob {
     kResolving,   ///< The outcome of the batch is unknown; ends when the resolver has found out.
     kFailed       ///< The engine is gone for good. Final.
   };
+  enum class Refusal {
+    kFinal,   ///< The caller is told. An error of the body's own is final, whatever its code.
+    kBeaten,  ///< The body is run again.
+    kLater    ///< It was not looked at, and goes into a later batch as it is.
+  };
   /// What apply decided about one call of the batch.
   struct Verdict {
-    Receipt receipt;
-    std::optional<Error> refused;
+    Receipt receipt = {};
+    std::optional<Error> refused = {};
+    Refusal refusal = Refusal::kFinal;
   };
   /// What a caller is told once the committer is out of its locks: an answer, or when to run the body again.
   struct Delivery {
     std::shared_ptr<Call> call;
     std::variant<Result<Receipt>, SteadyTime> what;
-  };
-  /// Lets a timer that fires late find out that the committer is gone.
-  struct Guard {
-    Mutex mutex;
-    Committer* committer PERDURE_GUARDED_BY(mutex);
   };
   using Calls = std::vector<std::shared_ptr<Call>>;
 
@@ -69,7 +75,7 @@ class Committer final : private CommitJob {
   Result<void> advance_batch_row(CommitView& view);
   Result<Verdict> apply_one(Call& call, CommitView& view);
   Result<void> write(Call& call, CommitView& view, Version version);
-  Result<std::optional<Error>> check_writes(Call& call, CommitView& view);
+  Result<void> check_writes(Call& call, CommitView& view);
 
   /// The batch has ended: durable, or without effect.
   void finish(const Result<void>& outcome) PERDURE_EXCLUDES(mutex_);
@@ -82,7 +88,9 @@ class Committer final : private CommitJob {
 
   void watch_deadline(SteadyTime deadline) PERDURE_REQUIRES(mutex_);
   void answer_overdue() PERDURE_EXCLUDES(mutex_);
-  Executor::TimerId guarded_timer(SteadyTime when, void (Committer::*run)());
+  Executor::TimerId timer(SteadyTime when, void (Committer::*run)()) PERDURE_REQUIRES(mutex_);
+  /// Puts calls of Refusal::kLater back to the front of the queue; null is left in the batch.
+  void requeue_later_ones() PERDURE_REQUIRES(mutex_);
   void end_gathering() PERDURE_EXCLUDES(mutex_);
 
   struct BatchRow;
@@ -109,13 +117,18 @@ class Committer final : private CommitJob {
   std::atomic<bool> failed_ = false;
   Executor::TimerId deadline_timer_ PERDURE_GUARDED_BY(mutex_) = 0;
   SteadyTime deadline_timer_at_ PERDURE_GUARDED_BY(mutex_);
-  std::shared_ptr<Guard> guard_;
+  /// Not the scheduler's own: callbacks that block there must not keep a batch from starting, or a deadline from being
+  /// kept. Null once stopped.
+  std::unique_ptr<Executor> timers_ PERDURE_GUARDED_BY(mutex_);
+  /// How many calls are still to be committed one by one, after their batch did not fit.
+  std::size_t alone_ PERDURE_GUARDED_BY(mutex_) = 0;
 
   // The batch under way: touched by one thread at a time, whoever the engine calls, ordered by the engine.
   Calls batch_;
   std::vector<Verdict> verdicts_;
   std::vector<WatchRegistry::Change> changes_;
   std::vector<std::uint64_t> changed_keys_;
+  std::size_t batch_bytes_ = 0;
   std::uint64_t batch_number_ = 0;
   int resolve_attempts_ = 0;
   std::unique_ptr<Resolver> resolver_;

@@ -74,6 +74,8 @@ class CommitView : public ReadView {
   virtual std::uint64_t base_epoch() const = 0;
   /// The newest version in the store. Each put raises it to its own.
   virtual Version last_version() const = 0;
+  /// The same for a transaction that may have put nothing: its version is used up all the same.
+  virtual void raise_version(Version version) = 0;
   virtual Result<void> put(BytesView key, BytesView value, Version version) = 0;
   virtual Result<void> erase(BytesView key) = 0;
   /// Erases every key of the range and tells `erased` of each.

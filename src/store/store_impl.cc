@@ -1,5 +1,9 @@
 #include "store/store_impl.h"
 
+#include <atomic>
+
+#include "base/assert.h"
+
 namespace perdure {
 namespace {
 
@@ -8,11 +12,18 @@ thread_local bool in_body = false;
 
 struct InBody {
   InBody() { in_body = true; }
-  ~InBody() { in_body = false; }
+  ~InBody() { in_body = before; }
+  const bool before = in_body;
 };
 
 Error closed_error() {
   return {ErrorCode::kClosed, "the store was closed"};
+}
+
+Result<Receipt> too_late(const Call& call) {
+  return fail(ErrorCode::kDeadline,
+              "the transaction did not commit in time: its body took too long, or lost too often (" +
+                  std::to_string(call.conflicts()) + " conflicts)");
 }
 
 /// Marks the thread while the body runs, wherever that is: on a pool thread, the caller's, or the commit thread.
@@ -30,9 +41,19 @@ class StoreImpl::AsyncCall final : public Call {
   using Done = std::move_only_function<void(Result<Receipt>)>;
 
   AsyncCall(StoreImpl& store, BodyFn body, Done done, const TransactOptions& options)
-      : Call(*store.engine_, store.watches_, std::move(body), options, store.deadline_of(options)),
+      : Call(*store.engine_, *store.watches_, std::move(body), options, store.deadline_of(options)),
         store_(store),
         done_(std::move(done)) {}
+
+  /// In a task of the scheduler the first run needs no task of its own.
+  void start() {
+    if (in_body || !store_.scheduler_.runs_here()) return rerun(SteadyTime{});
+    auto result = store_.advance(shared_from_this());
+    if (!result) return;
+    // Never inside the call: callbacks that start the next transaction would pile up on the stack.
+    store_.scheduler_.post(
+        [self = shared_from_this(), result = std::move(*result)]() mutable { self->answer(std::move(result)); });
+  }
 
   void answer(Result<Receipt> result) override {
     state().reset();
@@ -42,7 +63,9 @@ class StoreImpl::AsyncCall final : public Call {
     store_.leave();
   }
   void rerun(SteadyTime when) override {
-    auto task = [self = shared_from_this(), this] { store_.advance(self); };
+    auto task = [self = shared_from_this(), this] {
+      if (auto result = store_.advance(self)) answer(std::move(*result));
+    };
     if (when <= store_.scheduler_.now())
       store_.scheduler_.post(std::move(task));
     else
@@ -59,7 +82,7 @@ class StoreImpl::AsyncCall final : public Call {
 class StoreImpl::BlockingCall final : public Call {
  public:
   BlockingCall(StoreImpl& store, BodyFn body, const TransactOptions& options)
-      : Call(*store.engine_, store.watches_, std::move(body), options, store.deadline_of(options)) {}
+      : Call(*store.engine_, *store.watches_, std::move(body), options, store.deadline_of(options)) {}
 
   void answer(Result<Receipt> result) override {
     MutexLock lock(mutex_);
@@ -75,7 +98,7 @@ class StoreImpl::BlockingCall final : public Call {
 
   Result<Receipt> drive(StoreImpl& store) {
     for (;;) {
-      store.advance(shared_from_this());
+      if (auto result = store.advance(shared_from_this())) return std::move(*result);
       MutexLock lock(mutex_);
       while (!result_ && !rerun_at_) changed_.wait(lock);
       while (!result_ && store.scheduler_.now() < *rerun_at_) changed_.wait_until(lock, *rerun_at_);
@@ -97,10 +120,10 @@ StoreImpl::StoreImpl(std::unique_ptr<Engine> engine, Scheduler& scheduler, std::
       limits_(engine->capabilities().limits),
       owned_scheduler_(std::move(owned)),
       scheduler_(scheduler),
-      watches_(scheduler, options_.watches_max),
+      watches_(std::make_shared<WatchRegistry>(scheduler, options_.watches_max)),
       engine_(std::move(engine)),
-      committer_(std::make_unique<Committer>(*engine_, scheduler_, watches_, options_)) {
-  engine_->listen(&watches_);
+      committer_(std::make_unique<Committer>(*engine_, scheduler_, *watches_, options_)) {
+  engine_->listen(watches_.get());
 }
 
 StoreImpl::~StoreImpl() {
@@ -125,40 +148,54 @@ void StoreImpl::run_async(Call::BodyFn body, std::move_only_function<void(Result
     return;
   }
   auto call = std::make_shared<AsyncCall>(*this, marked(std::move(body)), std::move(done), options);
-  call->rerun(SteadyTime{});
+  call->start();
 }
 
-void StoreImpl::advance(const std::shared_ptr<Call>& call) {
-  if (auto failure = committer_->failure()) return call->answer(std::unexpected(std::move(*failure)));
-  if (scheduler_.now() >= call->deadline()) {
-    return call->answer(fail(ErrorCode::kDeadline, "the transaction did not commit in time: it lost " +
-                                                       std::to_string(call->conflicts()) + " conflicts"));
+std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& call) {
+  if (auto failure = committer_->failure()) return std::unexpected(std::move(*failure));
+  if (scheduler_.now() >= call->deadline()) return too_late(*call);
+  if (call->options().body == Body::kShort && !engine_->capabilities().remote) {
+    committer_->submit(call);
+    return std::nullopt;
   }
-  if (call->options().body == Body::kShort && !engine_->capabilities().remote) return committer_->submit(call);
-
   TransactionState& state = call->state();
   auto ran = state.run(call->body());
-  if (!ran && ran.error().code == ErrorCode::kConflict) {
+  if (!ran && state.beaten()) {
     call->count_conflict();
-    return call->rerun(scheduler_.now() + std::chrono::microseconds(scheduler_.random() % 1000));
+    call->rerun(scheduler_.now() + std::chrono::microseconds(scheduler_.random() % 1000));
+    return std::nullopt;
   }
-  if (!ran) return call->answer(std::unexpected(std::move(ran.error())));
-  if (!state.writes().empty()) {
-    state.release_snapshot();
-    return committer_->submit(call);
-  }
+  if (!ran) return std::unexpected(std::move(ran.error()));
   state.release_snapshot();
+  if (!state.writes().empty()) {
+    // Here it surely has no effect; once submitted, that might no longer be known.
+    if (scheduler_.now() >= call->deadline()) return too_late(*call);
+    committer_->submit(call);
+    return std::nullopt;
+  }
   if (!state.epoch() || engine_->is_durable(*state.epoch())) return finish_read(*call, {});
-  engine_->when_durable(*state.epoch(), [this, call](Result<void> durable) {
-    if (!call->runs_user_code()) return finish_read(*call, std::move(durable));
-    scheduler_.post([call, durable] { finish_read(*call, durable); });
-  });
+  wait_until_durable(call);
+  return std::nullopt;
 }
 
-void StoreImpl::finish_read(Call& call, Result<void> durable) {
-  if (!durable) return call.answer(std::unexpected(std::move(durable.error())));
+void StoreImpl::wait_until_durable(const std::shared_ptr<Call>& call) {
+  auto answered = std::make_shared<std::atomic<bool>>(false);
+  auto answer = [this, call, answered](Result<void> durable) {
+    if (answered->exchange(true)) return;
+    if (!call->runs_user_code()) return call->answer(finish_read(*call, std::move(durable)));
+    scheduler_.post([call, durable] { call->answer(finish_read(*call, durable)); });
+  };
+  committer_->at_deadline(call->deadline(), [answer] {
+    answer(fail(ErrorCode::kUnavailable,
+                "what was read is not known to be on the disk yet: another process may hold the store; try again"));
+  });
+  engine_->when_durable(*call->state().epoch(), std::move(answer));
+}
+
+Result<Receipt> StoreImpl::finish_read(Call& call, Result<void> durable) {
+  if (!durable) return std::unexpected(std::move(durable.error()));
   call.state().arm_watches(Version{});
-  call.answer(Receipt{});
+  return Receipt{};
 }
 
 SteadyTime StoreImpl::deadline_of(const TransactOptions& options) {
@@ -173,7 +210,7 @@ Result<StoreImpl::Use> StoreImpl::use() {
 
 bool StoreImpl::enter() {
   MutexLock lock(mutex_);
-  if (closed_) return false;
+  if (phase_ != Phase::kOpen) return false;
   ++inside_;
   return true;
 }
@@ -185,15 +222,23 @@ void StoreImpl::leave() {
 
 void StoreImpl::close() {
   MutexLock lock(mutex_);
-  closed_ = true;
-  while (inside_ > 0) left_.wait(lock);
-  if (torn_down_) return;
-  torn_down_ = true;
+  check(phase_ != Phase::kOpen || !owned_scheduler_ || !scheduler_.runs_here(),
+        "a store is not closed, nor its last handle dropped, in a callback of its own");
+  if (phase_ == Phase::kOpen) phase_ = Phase::kClosing;
+  while (inside_ > 0 || phase_ == Phase::kReleasing) left_.wait(lock);
+  if (phase_ == Phase::kReleased) return;
+  phase_ = Phase::kReleasing;
+  // Threads are joined below, and a callback on one of them may be calling the store just now, to be refused.
+  lock.unlock();
   engine_->listen(nullptr);
-  watches_.cancel_all();
+  watches_->cancel_all();
+  committer_->stop();
   engine_.reset();
   committer_.reset();
   owned_scheduler_.reset();
+  lock.lock();
+  phase_ = Phase::kReleased;
+  left_.notify_all();
 }
 
 }  // namespace perdure

@@ -33,12 +33,20 @@ class StoreImpl {
   Engine& engine() { return *engine_; }
 
  private:
+  enum class Phase {
+    kOpen,
+    kClosing,    ///< Refuses new calls; waits for those inside.
+    kReleasing,  ///< Nobody is inside; one caller of close takes everything down.
+    kReleased    ///< Final.
+  };
   class AsyncCall;
   class BlockingCall;
 
-  /// Runs the body once and goes on from there: to the committer, to an answer, or back for another run.
-  void advance(const std::shared_ptr<Call>& call);
-  static void finish_read(Call& call, Result<void> durable);
+  /// Runs the body once. Answers the result if that was all; otherwise the committer, or a later run, will.
+  std::optional<Result<Receipt>> advance(const std::shared_ptr<Call>& call);
+  /// Answers a read once a power cut cannot take back what it saw, or when its time is up.
+  void wait_until_durable(const std::shared_ptr<Call>& call);
+  static Result<Receipt> finish_read(Call& call, Result<void> durable);
   SteadyTime deadline_of(const TransactOptions& options);
   bool enter();
   void leave();
@@ -47,14 +55,13 @@ class StoreImpl {
   const Limits limits_;
   std::unique_ptr<Scheduler> owned_scheduler_;
   Scheduler& scheduler_;
-  WatchRegistry watches_;
+  std::shared_ptr<WatchRegistry> watches_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Committer> committer_;
 
   Mutex mutex_;
   CondVar left_;
-  bool closed_ PERDURE_GUARDED_BY(mutex_) = false;
-  bool torn_down_ PERDURE_GUARDED_BY(mutex_) = false;
+  Phase phase_ PERDURE_GUARDED_BY(mutex_) = Phase::kOpen;
   std::size_t inside_ PERDURE_GUARDED_BY(mutex_) = 0;
 };
 

@@ -92,7 +92,7 @@ void TransactionState::clear_range(const KeyRange& range) {
 }
 
 void TransactionState::add(BytesView key, std::int64_t delta) {
-  if (check_key(key)) writes_.add(key, delta);
+  if (check_key(key) && check_counter(key)) writes_.add(key, delta);
   check_total();
 }
 
@@ -108,6 +108,10 @@ void TransactionState::set_stamped(WriteSet::StampedRow row) {
       std::holds_alternative<Bytes>(row.value)
           ? std::get<Bytes>(row.value).size()
           : std::get<Stamped>(row.value).before.size() + Stamp::kSize + std::get<Stamped>(row.value).after.size();
+  if (writes_.has_stamped_key(row.key))
+    fail_commit({ErrorCode::kInvalidArgument, "the transaction stamps two rows that would get the same key, " +
+                                                  printable(row.key.before) + " and the stamp of order " +
+                                                  std::to_string(row.key.order) + "; give each its own order"});
   if (check_key(sample) && check_value(sample, value_bytes)) writes_.set_stamped_key(std::move(row));
   check_total();
 }
@@ -128,6 +132,19 @@ bool TransactionState::check_key(BytesView key) {
   return false;
 }
 
+/// What the transaction itself wrote; what is stored is looked at by the commit.
+bool TransactionState::check_counter(BytesView key) {
+  const WriteSet::Write* write = writes_.find(key);
+  if (!write || std::holds_alternative<WriteSet::Clear>(*write) || std::holds_alternative<WriteSet::Add>(*write))
+    return true;
+  const auto* set = std::get_if<WriteSet::Set>(write);
+  if (set && set->value.size() == sizeof(std::int64_t)) return true;
+  fail_commit({ErrorCode::kInvalidArgument, "the key " + printable(key) +
+                                                " cannot be added to: the transaction has given it a value that is not "
+                                                "a counter of 8 bytes"});
+  return false;
+}
+
 bool TransactionState::check_value(BytesView key, std::size_t bytes) {
   std::size_t max = engine_.capabilities().limits.value_bytes_max;
   if (bytes <= max) return true;
@@ -143,9 +160,15 @@ void TransactionState::check_total() {
                                            " bytes; do the work in several transactions"});
 }
 
-void TransactionState::check_readable(BytesView first, BytesView last) {
-  if (writes_.unreadable(first, last))
-    abandon({ErrorCode::kInvalidArgument, "the transaction reads " + printable(first) +
+void TransactionState::check_readable(BytesView key) {
+  if (writes_.unreadable(key))
+    abandon({ErrorCode::kInvalidArgument,
+             "the transaction reads " + printable(key) + ", which it wrote with a stamp that it gets at the commit"});
+}
+
+void TransactionState::check_readable(const KeyRange& range) {
+  if (writes_.unreadable(range))
+    abandon({ErrorCode::kInvalidArgument, "the transaction reads a range from " + printable(range.begin) +
                                               ", where it wrote a row that has no stamp until the commit"});
 }
 

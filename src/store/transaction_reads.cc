@@ -35,10 +35,20 @@ class TransactionState::Merge {
 
   std::vector<Row> run() {
     KeyRange rest = range_;
+    auto epoch = txn_.epoch_;
     while (!done_ && !rest.empty()) {
       std::size_t want = options_.limit - rows_.size();
       auto stored = txn_.reading(
           [&](ReadView& view) { return view.get_range({rest, {.limit = want, .direction = options_.direction}}); });
+      if (!seen_.empty() && txn_.epoch_ != epoch) {
+        // The snapshot was replaced in the middle: what was seen before is of another moment.
+        rows_.clear();
+        seen_.clear();
+        rest = range_;
+        epoch = txn_.epoch_;
+        continue;
+      }
+      epoch = txn_.epoch_;
       bool all = stored.size() < want;
       KeyRange covered = rest;
       if (!all) cut_off_beyond(stored.back().key, covered, rest);
@@ -49,14 +59,14 @@ class TransactionState::Merge {
   }
 
   /// What the answer depends on: the part of the range that was looked at, and the stored rows in it.
-  RangeReadNote note() {
+  RangeReadNote note(bool conflicts) {
     KeyRange covered = range_;
     KeyRange ignored = range_;
     if (done_) cut_off_beyond(last_key_, covered, ignored);
     if (!forward()) std::ranges::reverse(seen_);
     Fingerprint fingerprint;
-    for (const KeyRead& read : seen_) fingerprint.add(read.key, read.version);
-    return {std::move(covered), fingerprint};
+    for (const auto& [key, version] : seen_) fingerprint.add(key, version);
+    return {std::move(covered), fingerprint, conflicts};
   }
 
  private:
@@ -106,7 +116,7 @@ class TransactionState::Merge {
   const KeyRange range_;
   const RangeOptions options_;
   std::vector<Row> rows_;
-  std::vector<KeyRead> seen_;
+  std::vector<std::pair<Bytes, Version>> seen_;
   /// The limit was reached, with this key.
   bool done_ = false;
   Bytes last_key_;
@@ -114,25 +124,25 @@ class TransactionState::Merge {
 
 std::optional<Bytes> TransactionState::get(BytesView key, bool record) {
   if (!check_key(key)) abandon(*error_);
-  check_readable(key, key);
+  check_readable(key);
   const WriteSet::Write* write = writes_.find(key);
   if (!needs_stored(write)) return see(write, std::nullopt);
   auto stored = reading([&](ReadView& view) { return view.get(key); });
-  if (record) record_key(key, stored ? stored->version : Version{});
+  record_key(key, stored ? stored->version : Version{}, record);
   return see(write, stored ? std::optional(std::move(stored->value)) : std::nullopt);
 }
 
 std::vector<std::optional<Bytes>> TransactionState::get_many(std::span<const Bytes> keys, bool record) {
   for (const Bytes& key : keys) {
     if (!check_key(key)) abandon(*error_);
-    check_readable(key, key);
+    check_readable(key);
   }
   auto stored = reading([&](ReadView& view) { return view.get_many(keys); });
   std::vector<std::optional<Bytes>> values;
   values.reserve(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const WriteSet::Write* write = writes_.find(keys[i]);
-    if (record && needs_stored(write)) record_key(keys[i], stored[i] ? stored[i]->version : Version{});
+    if (needs_stored(write)) record_key(keys[i], stored[i] ? stored[i]->version : Version{}, record);
     values.push_back(see(write, stored[i] ? std::optional(std::move(stored[i]->value)) : std::nullopt));
   }
   return values;
@@ -141,10 +151,10 @@ std::vector<std::optional<Bytes>> TransactionState::get_many(std::span<const Byt
 std::vector<Row> TransactionState::get_range(const RangeRead& read, bool record) {
   KeyRange range = within_user_keys(read.range);
   if (range.empty() || read.options.limit == 0) return {};
-  check_readable(range.begin, range.end);
+  check_readable(range);
   Merge merge(*this, std::move(range), read.options);
   auto rows = merge.run();
-  if (record && !commit_view_) range_reads_.push_back(merge.note());
+  if (!commit_view_) range_reads_.push_back(merge.note(record));
   return rows;
 }
 

@@ -73,18 +73,22 @@ ReadView& TransactionState::view() {
 
 void TransactionState::renew() {
   snapshot_.reset();
-  auto valid = still_valid(view());
+  auto valid = still_valid(view(), Reads::kAll);
+  // This one was taken back too: it answers no read either, and the next one is validated in its turn.
+  if (!valid && snapshot_->retired()) return;
   if (!valid) abandon(std::move(valid.error()));
   if (!*valid) abandon({ErrorCode::kConflict, "something that the transaction read has changed while it was running"});
 }
 
-Result<bool> TransactionState::still_valid(ReadView& view) const {
+Result<bool> TransactionState::still_valid(ReadView& view, Reads which) const {
   for (const KeyRead& read : key_reads_) {
+    if (which == Reads::kConflicting && !read.conflicts) continue;
     auto version = view.version_of(read.key);
     if (!version) return std::unexpected(std::move(version.error()));
     if (*version != read.version) return false;
   }
   for (const RangeReadNote& read : range_reads_) {
+    if (which == Reads::kConflicting && !read.conflicts) continue;
     // One row more than was there is enough to see a difference.
     auto now = view.fingerprint(read.range, read.fingerprint.rows() + 1);
     if (!now) return std::unexpected(std::move(now.error()));
@@ -93,13 +97,13 @@ Result<bool> TransactionState::still_valid(ReadView& view) const {
   return true;
 }
 
-void TransactionState::record_key(BytesView key, Version version) {
-  if (!commit_view_) key_reads_.push_back({Bytes(key), version});
+void TransactionState::record_key(BytesView key, Version version, bool conflicts) {
+  if (!commit_view_) key_reads_.push_back({Bytes(key), version, conflicts});
 }
 
 void TransactionState::note_read(BytesView key) {
-  if (!check_key(key) || writes_.find(key)) return;
-  record_key(key, reading([&](ReadView& view) { return view.version_of(key); }));
+  if (!check_key(key)) return;
+  record_key(key, reading([&](ReadView& view) { return view.version_of(key); }), true);
 }
 
 void TransactionState::note_read(const KeyRange& wanted) {
@@ -121,8 +125,8 @@ Watch TransactionState::watch(BytesView key) {
     auto fresh = engine_.snapshot();
     if (!fresh) abandon(std::move(fresh.error()));
     auto now = (*fresh)->version_of(key);
-    if (!now) abandon(std::move(now.error()));
-    bool same = seen == *now && (seen != Version{} || epoch_ == (*fresh)->epoch());
+    if (!now && !(*fresh)->retired()) abandon(std::move(now.error()));
+    bool same = now && seen == *now && (seen != Version{} || epoch_ == (*fresh)->epoch());
     if (!same) (*added)->changed(Version{UINT64_MAX});
   }
   return Watch(*added);

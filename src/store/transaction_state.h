@@ -33,10 +33,18 @@ class TransactionState {
   const WriteSet& writes() const { return writes_; }
   /// Of the snapshot it read from; empty if it read nothing.
   std::optional<std::uint64_t> epoch() const;
+  /// Whether it was given up because of what others did, and is to be run again. An error that the body itself returned
+  /// never says so, whatever its code.
+  bool beaten() const { return error_ && error_->code == ErrorCode::kConflict; }
   /// Gives the snapshot back early: nothing is held while the commit is waited for.
   void release_snapshot() { snapshot_.reset(); }
-  /// Whether everything that was read is unchanged in `view`.
-  Result<bool> still_valid(ReadView& view) const;
+  /// Which of its reads a transaction depends on.
+  enum class Reads {
+    kConflicting,  ///< Those that the commit hangs on.
+    kAll           ///< Snapshot reads too: what the body has seen so far, as one moment.
+  };
+  /// Whether what was read is unchanged in `view`.
+  Result<bool> still_valid(ReadView& view, Reads which) const;
   /// Arms the watches: the run has committed with `version`, 0 if it wrote nothing.
   void arm_watches(Version version);
   /// Back to the clean slate; watches that were not armed are cancelled.
@@ -61,10 +69,12 @@ class TransactionState {
   struct KeyRead {
     Bytes key;
     Version version;
+    bool conflicts = true;
   };
   struct RangeReadNote {
     KeyRange range;
     Fingerprint fingerprint;
+    bool conflicts = true;
   };
   struct PendingWatch {
     std::shared_ptr<WatchState> watch;
@@ -86,9 +96,11 @@ class TransactionState {
   KeyRange within_user_keys(const KeyRange& range);
   bool check_key(BytesView key);
   bool check_value(BytesView key, std::size_t bytes);
+  bool check_counter(BytesView key);
   void check_total();
-  void check_readable(BytesView first, BytesView last);
-  void record_key(BytesView key, Version version);
+  void check_readable(BytesView key);
+  void check_readable(const KeyRange& range);
+  void record_key(BytesView key, Version version, bool conflicts);
 
   /// A range read that merges the rows of the view with the pending writes.
   class Merge;

@@ -18,7 +18,8 @@ Result<void> Committer::BatchRow::write(const Committer& committer, CommitView& 
   char bytes[16];
   store_little(bytes, applied);
   store_little(bytes + 8, fence);
-  return view.put(committer.batch_key_, BytesView(bytes, sizeof bytes), view.last_version());
+  // A version of its own, so that engines which compare versions see that the row has changed.
+  return view.put(committer.batch_key_, BytesView(bytes, sizeof bytes), Version{view.last_version().number + 1});
 }
 
 Result<Applied> Committer::Resolver::apply(CommitView& view) {
@@ -47,6 +48,7 @@ Result<void> Committer::advance_batch_row(CommitView& view) {
 void Committer::resolve() {
   {
     MutexLock lock(mutex_);
+    if (!timers_) return;  // Stopped.
     state_ = State::kResolving;
   }
   if (!resolver_) resolver_ = std::make_unique<Resolver>(*this);
@@ -58,7 +60,8 @@ void Committer::resolved(Result<bool> applied) {
   if (!applied) {
     // Callers that run out of time meanwhile are told that they do not know; nobody else may commit before we do.
     auto pause = std::chrono::milliseconds(1) * (1 << std::min(resolve_attempts_++, 10));
-    guarded_timer(scheduler_.now() + pause, &Committer::resolve);
+    MutexLock lock(mutex_);
+    timer(scheduler_.now() + pause, &Committer::resolve);
     return;
   }
   resolve_attempts_ = 0;

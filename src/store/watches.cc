@@ -38,7 +38,7 @@ void WatchState::cancel() {
 void WatchState::then(Task callback) {
   MutexLock lock(mutex_);
   if (state_ == State::kFired) {
-    executor_->post(std::move(callback));
+    registry_->post(std::move(callback));
   } else if (state_ != State::kCancelled) {
     callback_ = std::move(callback);
   }
@@ -55,13 +55,13 @@ void WatchState::finish(State state) {
     callback_ = nullptr;
   }
   registry_->remove(*this);
-  if (state == State::kFired && callback) executor_->post(std::move(callback));
+  if (state == State::kFired && callback) registry_->post(std::move(callback));
   fired_.set();
 }
 
 Result<std::shared_ptr<WatchState>> WatchRegistry::add(BytesView key) {
   std::uint64_t hash = watch_hash(key);
-  auto watch = std::make_shared<WatchState>(*this, executor_, hash);
+  auto watch = std::make_shared<WatchState>(shared_from_this(), hash);
   MutexLock lock(mutex_);
   if (watches_.size() >= watches_max_)
     return fail(ErrorCode::kLimitExceeded, "the store has " + std::to_string(watches_max_) +
@@ -96,6 +96,13 @@ void WatchRegistry::anything_changed() {
 
 void WatchRegistry::cancel_all() {
   for (auto& watch : all()) watch->cancel();
+  MutexLock lock(mutex_);
+  executor_ = nullptr;
+}
+
+void WatchRegistry::post(Task callback) {
+  MutexLock lock(mutex_);
+  if (executor_) executor_->post(std::move(callback));
 }
 
 std::vector<std::shared_ptr<WatchState>> WatchRegistry::all() {

@@ -21,8 +21,8 @@ class WatchRegistry;
 
 class WatchState : public std::enable_shared_from_this<WatchState> {
  public:
-  WatchState(WatchRegistry& registry, Executor& executor, std::uint64_t key_hash)
-      : registry_(&registry), executor_(&executor), key_hash_(key_hash) {}
+  WatchState(std::shared_ptr<WatchRegistry> registry, std::uint64_t key_hash)
+      : registry_(std::move(registry)), key_hash_(key_hash) {}
 
   /// A change by the transaction with `version`; one that it does not know of has the largest.
   void changed(Version version);
@@ -43,8 +43,7 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
 
   void finish(State state) PERDURE_EXCLUDES(mutex_);
 
-  WatchRegistry* registry_;
-  Executor* executor_;
+  const std::shared_ptr<WatchRegistry> registry_;
   const std::uint64_t key_hash_;
   Event fired_;
   Mutex mutex_;
@@ -54,15 +53,15 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
   Task callback_ PERDURE_GUARDED_BY(mutex_);
 };
 
-/// All watches of one store that have not ended. Thread-safe.
-class WatchRegistry final : public ChangeListener {
+/// All watches of one store that have not ended. Thread-safe. It is shared with them, since they may outlive the store.
+class WatchRegistry final : public ChangeListener, public std::enable_shared_from_this<WatchRegistry> {
  public:
   struct Change {
     std::uint64_t key_hash;
     Version version;
   };
 
-  WatchRegistry(Executor& executor, std::size_t watches_max) : executor_(executor), watches_max_(watches_max) {}
+  WatchRegistry(Executor& executor, std::size_t watches_max) : watches_max_(watches_max), executor_(&executor) {}
 
   [[nodiscard]] Result<std::shared_ptr<WatchState>> add(BytesView key);
   void notify(std::span<const Change> changes);
@@ -74,11 +73,14 @@ class WatchRegistry final : public ChangeListener {
  private:
   friend class WatchState;
   void remove(const WatchState& watch);
+  /// Drops the callback if the store is closed: its threads are gone.
+  void post(Task callback);
   std::vector<std::shared_ptr<WatchState>> all();
 
-  Executor& executor_;
   const std::size_t watches_max_;
   Mutex mutex_;
+  /// Null once the store closes.
+  Executor* executor_ PERDURE_GUARDED_BY(mutex_);
   std::unordered_multimap<std::uint64_t, std::shared_ptr<WatchState>> watches_ PERDURE_GUARDED_BY(mutex_);
 };
 

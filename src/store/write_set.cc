@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "store/ranges.h"
 
 namespace perdure {
@@ -14,12 +15,21 @@ std::size_t stamped_bytes(const Stamped& stamped) {
   return stamped.before.size() + Stamp::kSize + stamped.after.size();
 }
 
+std::size_t value_size(const WriteSet::Write& write) {
+  if (const auto* set = std::get_if<WriteSet::Set>(&write)) return set->value.size();
+  if (const auto* stamped = std::get_if<WriteSet::SetStamped>(&write)) return stamped_bytes(stamped->value);
+  return std::holds_alternative<WriteSet::Add>(write) ? sizeof(std::int64_t) : 0;
+}
+
 }  // namespace
 
 WriteSet::Write& WriteSet::point(BytesView key, std::size_t value_bytes) {
-  bytes_ += key.size() + value_bytes + kRowBytes;
   auto found = points_.lower_bound(key);
-  if (found == points_.end() || found->first != key) found = points_.emplace_hint(found, Bytes(key), Clear{});
+  if (found == points_.end() || found->first != key) {
+    bytes_ += key.size() + kRowBytes;
+    found = points_.emplace_hint(found, Bytes(key), Clear{});
+  }
+  bytes_ += value_bytes - value_size(found->second);
   return found->second;
 }
 
@@ -36,6 +46,8 @@ void WriteSet::set_stamped_key(StampedRow row) {
   bytes_ += stamped_bytes(row.key) + kRowBytes;
   bytes_ += std::holds_alternative<Bytes>(row.value) ? std::get<Bytes>(row.value).size()
                                                      : stamped_bytes(std::get<Stamped>(row.value));
+  row.clears_before = cleared_.size();
+  stamped_names_.insert(hash64(row.key.after, hash64(row.key.before, row.key.order)));
   stamped_.push_back(std::move(row));
 }
 
@@ -57,7 +69,7 @@ void WriteSet::add(BytesView key, std::int64_t delta) {
     point(key, sizeof delta) = Add{delta};
   } else if (const Add* added = std::get_if<Add>(before)) {
     auto sum = static_cast<std::uint64_t>(added->delta) + static_cast<std::uint64_t>(delta);
-    point(key, 0) = Add{static_cast<std::int64_t>(sum)};
+    point(key, sizeof delta) = Add{static_cast<std::int64_t>(sum)};
   } else {
     const Set* set = std::get_if<Set>(before);
     auto old = static_cast<std::uint64_t>(set ? decode_counter(set->value) : 0);
@@ -69,6 +81,7 @@ void WriteSet::reset() {
   points_.clear();
   cleared_.clear();
   stamped_.clear();
+  stamped_names_.clear();
   bytes_ = 0;
 }
 
@@ -82,15 +95,32 @@ bool WriteSet::in_cleared(BytesView key) const {
   return std::ranges::any_of(cleared_, [key](const KeyRange& range) { return range.contains(key); });
 }
 
-bool WriteSet::unreadable(BytesView first, BytesView last) const {
+bool WriteSet::has_stamped_key(const Stamped& key) const {
+  return stamped_names_.contains(hash64(key.after, hash64(key.before, key.order)));
+}
+
+bool WriteSet::unreadable(BytesView key) const {
+  for (const StampedRow& row : stamped_)
+    if (key.size() == stamped_bytes(row.key) && key.starts_with(row.key.before) && key.ends_with(row.key.after))
+      return true;
+  auto found = points_.find(key);
+  return found != points_.end() && std::holds_alternative<SetStamped>(found->second);
+}
+
+bool WriteSet::unreadable(const KeyRange& range) const {
   for (const StampedRow& row : stamped_) {
     // Any stamp may still come, so the row may land anywhere among the keys that begin with `before`.
-    BytesView before = row.key.before;
-    if (last >= before && first.substr(0, before.size()) <= before) return true;
+    BytesView before = row.key.before, begin = range.begin;
+    if ((range.end.empty() || before < range.end) && begin.substr(0, before.size()) <= before) return true;
   }
-  for (auto at = points_.lower_bound(first); at != points_.end() && at->first <= last; ++at)
+  for (auto at = points_.lower_bound(range.begin); at != points_.end() && range.contains(at->first); ++at)
     if (std::holds_alternative<SetStamped>(at->second)) return true;
   return false;
+}
+
+bool WriteSet::cleared_after(const StampedRow& row, BytesView key) const {
+  return std::any_of(cleared_.begin() + static_cast<std::ptrdiff_t>(row.clears_before), cleared_.end(),
+                     [key](const KeyRange& range) { return range.contains(key); });
 }
 
 }  // namespace perdure

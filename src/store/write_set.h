@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,8 @@ class WriteSet {
   struct StampedRow {
     Stamped key;
     std::variant<Bytes, Stamped> value;
+    /// How many ranges were cleared before it was written.
+    std::size_t clears_before = 0;
   };
   using Points = std::map<Bytes, Write, std::less<>>;
 
@@ -47,10 +50,15 @@ class WriteSet {
   const std::vector<KeyRange>& cleared() const { return cleared_; }
   const std::vector<StampedRow>& stamped() const { return stamped_; }
 
+  /// Whether a row with just this key and order was stamped already: both would get the same key.
+  bool has_stamped_key(const Stamped& key) const;
   /// The pending write of `key`, or null. A key in a cleared range has the write Clear.
   const Write* find(BytesView key) const;
-  /// Whether a row that has no stamp yet could lie in [begin, end] (both included): it cannot be read.
-  bool unreadable(BytesView first, BytesView last) const;
+  /// Whether a row that has no stamp yet could be `key`, or lie in `range`: it cannot be read.
+  bool unreadable(BytesView key) const;
+  bool unreadable(const KeyRange& range) const;
+  /// Whether a range with `key` was cleared after `row`, now filled to `key`, had been written.
+  bool cleared_after(const StampedRow& row, BytesView key) const;
 
  private:
   Write& point(BytesView key, std::size_t value_bytes);
@@ -59,6 +67,8 @@ class WriteSet {
   Points points_;
   std::vector<KeyRange> cleared_;
   std::vector<StampedRow> stamped_;
+  /// Hashes of their keys and orders.
+  std::unordered_set<std::uint64_t> stamped_names_;
   std::size_t bytes_ = 0;
 };
 

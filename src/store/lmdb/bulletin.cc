@@ -19,7 +19,7 @@ namespace perdure::lmdb {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31'65'72'75'64'72'65'70;  // "perdure1"
-/// Names no key: everything may have changed. No hash has these bits, see kWatchHashMask.
+/// Names no key: everything may have changed. A key whose hash happens to be this only wakes too many.
 constexpr std::uint64_t kEverything = 0;
 
 /// Locks of open file descriptions: not dropped when some other descriptor of the file is closed, as plain ones are.
@@ -90,11 +90,11 @@ Result<void> Bulletin::lock(const std::string& path) {
   opening_ = true;
   first_ = true;
   for (unsigned slot = 0; slot < kSlots; ++slot)
-    if (slot_is_held(slot)) first_ = false;
+    if (is_held(slot)) first_ = false;
   return {};
 }
 
-bool Bulletin::slot_is_held(unsigned slot) const {
+bool Bulletin::is_held(unsigned slot) const {
   struct flock holder;
   check(ofd_lock(fd_, F_OFD_GETLK, F_WRLCK, slot_byte(slot), &holder), "a lock that can be asked for");
   return holder.l_type != F_UNLCK;
@@ -108,8 +108,10 @@ Result<void> Bulletin::wipe_or_check(const std::string& path) {
     return fail(ErrorCode::kUnsupportedFormat,
                 path + " is of another version of perdure, whose processes have the store open; stop them first");
   // Its blocks are kept from one opening to the next, so that a store on a full disk can still be opened.
-  if (!fits && (ftruncate(fd_, 0) != 0 || posix_fallocate(fd_, 0, sizeof(Shared)) != 0))
-    return std::unexpected(errno_error(ENOSPC, "cannot make " + path));
+  if (!fits) {
+    int code = ftruncate(fd_, 0) != 0 ? errno : posix_fallocate(fd_, 0, sizeof(Shared));
+    if (code) return std::unexpected(errno_error(code, "cannot make " + path));
+  }
   void* mapped = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (mapped == MAP_FAILED) return std::unexpected(errno_error(errno, "cannot map " + path));
   shared_ = static_cast<Shared*>(mapped);
@@ -130,7 +132,7 @@ Result<void> Bulletin::wipe_or_check(const std::string& path) {
 
 Result<void> Bulletin::claim_slot(const std::string& path) {
   for (unsigned slot = 0; slot < kSlots; ++slot)
-    if (shared_->slots[slot].pid == getpid() && slot_is_held(slot))
+    if (shared_->slots[slot].pid == getpid() && is_held(slot))
       return fail(ErrorCode::kInvalidArgument,
                   "this process has the store of " + path + " open already; share the handle instead");
   for (unsigned slot = 0; slot < kSlots; ++slot) {

@@ -53,6 +53,8 @@ class Bulletin {
   bool alone() const;
   /// Grows whenever somebody joins, leaves, or is found dead.
   std::uint32_t membership() const;
+  /// Whether a living process holds the slot.
+  bool is_held(unsigned slot) const;
   /// The process of this slot is gone without having left. True for the one caller who frees the slot.
   bool bury(const Peer& peer);
 
@@ -76,7 +78,6 @@ class Bulletin {
   Result<void> lock(const std::string& path);
   Result<void> wipe_or_check(const std::string& path);
   Result<void> claim_slot(const std::string& path);
-  bool slot_is_held(unsigned slot) const;
   void ring(unsigned slot);
   void change_membership();
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 #include "base/endian.h"
@@ -19,7 +20,7 @@ namespace perdure::lmdb {
 namespace {
 
 /// More than this many transactions cannot read at one time, all processes together.
-constexpr unsigned kReadersMax = 2048;
+constexpr unsigned kReadersMax = 8192;
 
 /// A file descriptor that closes itself.
 struct File {
@@ -45,6 +46,9 @@ bool is_remote(long type) {
 }
 
 Result<std::string> prepare_directory(const std::string& wanted) {
+  if (wanted.find('\0') != std::string::npos)
+    return fail(ErrorCode::kInvalidArgument,
+                "the name of the store directory " + printable(wanted, PATH_MAX) + " holds a zero byte; name another");
   bool made = mkdir(wanted.c_str(), 0700) == 0;
   if (!made && errno == ENOENT)
     return fail(ErrorCode::kInvalidArgument,
@@ -67,6 +71,22 @@ Result<std::string> prepare_directory(const std::string& wanted) {
   return std::string(absolute);
 }
 
+/// Whether the file is what a power cut may leave of a store that was just being made: LMDB's first two pages, each
+/// unwritten or the meta page of an empty tree. Anything else is somebody's data, and not ours to remove.
+bool is_unfinished(int fd, off_t bytes) {
+  constexpr std::size_t kPage = 4096, kMagicAt = 16, kRootAt = 128;
+  constexpr std::uint32_t kMagic = 0xBEEFC0DE;
+  char pages[2 * kPage] = {};
+  if (bytes > static_cast<off_t>(sizeof pages) || pread(fd, pages, sizeof pages, 0) != bytes) return false;
+  for (const char* page : {pages, pages + kPage}) {
+    bool unwritten = BytesView(page, kPage).find_first_not_of('\0') == BytesView::npos;
+    bool empty_tree = load_little<std::uint32_t>(page + kMagicAt) == kMagic &&
+                      load_little<std::uint64_t>(page + kRootAt) == UINT64_MAX;
+    if (!unwritten && !empty_tree) return false;
+  }
+  return true;
+}
+
 /// Before LMDB maps the file: it would trust it.
 Result<void> check_data_file(const Environment& environment, const std::string& marker) {
   File file{open(environment.path.c_str(), O_RDWR | O_CLOEXEC)};
@@ -82,10 +102,8 @@ Result<void> check_data_file(const Environment& environment, const std::string& 
                                          ", though a store was made here; restore it from a backup");
   if (empty) return {};
   auto checked = check_file_size(file.fd, environment.path);
-  // A power cut while the store was first made may leave the two pages that LMDB begins with unwritten. They hold no
-  // rows, and nobody was told of a store: begin again.
-  constexpr off_t kFirstPages = 2 * 4096;
-  if (!checked && !finished && status.st_size <= kFirstPages) {
+  // Nobody was told of a store whose making was cut short: begin again.
+  if (!checked && !finished && is_unfinished(file.fd, status.st_size)) {
     if (unlink(environment.path.c_str()) != 0)
       return std::unexpected(errno_error(errno, "cannot remove the unfinished " + environment.path));
     return {};
@@ -96,6 +114,20 @@ Result<void> check_data_file(const Environment& environment, const std::string& 
   return {};
 }
 
+/// Programs that are started later must not inherit the files, and with them their locks. LMDB 0.9.24 forgets that for
+/// one of its descriptors and does not say which number it has, so they are found by what they name.
+void close_on_exec(const std::string& path) {
+  struct stat wanted = {};
+  if (stat(path.c_str(), &wanted) != 0) return;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    int fd = std::atoi(entry.path().filename().c_str());
+    struct stat status = {};
+    if (fstat(fd, &status) == 0 && status.st_dev == wanted.st_dev && status.st_ino == wanted.st_ino)
+      fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+}
+
 Result<void> open_lmdb(Environment& environment, const StoreOptions& options) {
   std::string what = "cannot open the store in " + environment.directory;
   if (int code = mdb_env_create(&environment.env)) return std::unexpected(lmdb_error(code, what));
@@ -104,6 +136,7 @@ Result<void> open_lmdb(Environment& environment, const StoreOptions& options) {
   // MDB_NOTLS: read transactions move between the threads of the pool.
   if (int code = mdb_env_open(environment.env, environment.directory.c_str(), MDB_NOTLS, 0600))
     return std::unexpected(lmdb_error(code, what));
+  close_on_exec(environment.path);
   int dead = 0;
   mdb_reader_check(environment.env, &dead);
   return {};

@@ -16,6 +16,8 @@ Error lmdb_error(int code, const std::string& what) {
       return {ErrorCode::kCorrupt, message + "; run verify, and restore from a backup"};
     case MDB_VERSION_MISMATCH:
       return {ErrorCode::kUnsupportedFormat, message + "; it was written by another version of LMDB"};
+    case MDB_TXN_FULL:
+      return {ErrorCode::kTooLarge, what + ": the transaction changes too many pages; split it"};
     case MDB_READERS_FULL:
       return {ErrorCode::kUnavailable, what + ": too many transactions are reading at once; try again"};
     case MDB_PANIC:

@@ -14,8 +14,10 @@ namespace {
 /// Old pages cannot be reused while a snapshot may need them: one held for seconds under load grew a file a
 /// thousandfold. Bodies that take longer go on with a new snapshot.
 constexpr Duration kSnapshotAge = std::chrono::milliseconds(20);
-constexpr std::size_t kIdleReadersMax = 64;
-/// With less than this left on the disk, a short write is taken for a full disk rather than a broken one.
+constexpr std::size_t kIdleReadersMax = 32;
+/// With less than this left on the disk, a short write is taken for a full disk rather than a broken one: LMDB reports
+/// both as EIO. Should it be a failed sync after all, nothing is lost by going on: what was not written belongs to a
+/// transaction that LMDB has given up, and every earlier one was synced by itself.
 constexpr std::uint64_t kNothingLeft = 4 << 20;
 
 std::uint64_t disk_room(const std::string& directory) {
@@ -163,7 +165,9 @@ Result<MDB_txn*> LmdbEngine::begin_write() {
   if (environment_->bulletin->durable() < newest) {
     if (int failed = mdb_env_sync(environment_->env, 1)) {
       mdb_txn_abort(txn);
-      return fail(ErrorCode::kStoreFailed, "cannot sync " + environment_->path + ": " + mdb_strerror(failed));
+      // Remembered here, because not every caller is a commit that remembers it: there is no second sync.
+      failure_ = Error{ErrorCode::kStoreFailed, "cannot sync " + environment_->path + ": " + mdb_strerror(failed)};
+      return std::unexpected(*failure_);
     }
     environment_->bulletin->raise_durable(newest);
   }
@@ -175,12 +179,21 @@ Result<void> LmdbEngine::commit_write(MDB_txn* txn) {
   if (code == 0) return {};
   Error error = lmdb_error(code, "cannot commit to " + environment_->path);
   bool short_write = code == EIO && disk_room(environment_->directory) < kNothingLeft;
-  if (error.code == ErrorCode::kStoreFull || short_write)
+  if (code == MDB_MAP_FULL) return std::unexpected(std::move(error));
+  if ((error.code == ErrorCode::kStoreFull || short_write) && !meta_write_failed())
     return fail(ErrorCode::kStoreFull, "cannot commit to " + environment_->path +
-                                           ": the disk or the map is full; make room, reads go on meanwhile");
+                                           ": the disk is full; make room on it, reads go on meanwhile");
   // Whatever failed in the middle of a commit, a sync above all, is not tried again: the kernel may have dropped what
   // it could not write, and would report success.
   return fail(ErrorCode::kStoreFailed, std::move(error.message));
+}
+
+/// Whether a commit failed at its very last step, so that nobody knows if it took effect. LMDB then refuses everything.
+bool LmdbEngine::meta_write_failed() {
+  std::shared_lock gate(resize_gate_);
+  auto txn = begin_read();
+  if (txn) mdb_txn_abort(*txn);
+  return !txn && txn.error().code == ErrorCode::kStoreFailed;
 }
 
 /// Another process has grown the map beyond ours. No transaction of this process may be open while it changes.
@@ -201,8 +214,10 @@ bool LmdbEngine::has_room() {
   std::uint64_t used = (info.me_last_pgno + 1) * status.ms_psize;
   std::uint64_t map_room = info.me_mapsize > used ? info.me_mapsize - used : 0;
   std::uint64_t room = std::min(map_room, disk_room(environment_->directory));
+  // A small map must not consist of the reserve alone.
+  std::uint64_t reserve = std::min<std::uint64_t>(options_.reserve_bytes, info.me_mapsize / 4);
   // Pages that were freed inside the file can be written again without growing it.
-  return room >= options_.reserve_bytes || room + free_page_bytes() >= options_.reserve_bytes;
+  return room >= reserve || room + free_page_bytes() >= reserve;
 }
 
 std::uint64_t LmdbEngine::free_page_bytes() {

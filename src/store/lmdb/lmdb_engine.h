@@ -4,9 +4,10 @@
 // belongs to a thread. Any other thread reads. Two more threads sleep in the kernel: one on the bell that other
 // processes ring when they commit, one on the deaths of those processes.
 //
-// What a reader sees is not always durable yet: LMDB makes a commit visible a moment before its last sync is over, and
-// the process that made it may die just then. So the bulletin keeps the number of the newest commit that is known to be
-// synced, and an answer that rests on a newer one waits for it.
+// What a reader sees is not always durable yet: a process may die within the last write of its commit, after the kernel
+// has taken it and before the disk has, and the next to take the writer lock then makes that commit visible. So the
+// bulletin keeps the number of the newest commit that is known to be synced, and an answer that rests on a newer one
+// waits until it is.
 #pragma once
 
 #include <list>
@@ -61,6 +62,7 @@ class LmdbEngine final : public Engine, private PeerListener {
   /// Takes the writer lock: waits for commits of other processes, and syncs after one that died within its own.
   Result<MDB_txn*> begin_write();
   Result<void> commit_write(MDB_txn* txn);
+  bool meta_write_failed();
   /// The caller holds resize_gate_ shared until the transaction has ended or is listed in open_snapshots_.
   Result<MDB_txn*> begin_read();
   Result<std::unique_ptr<LmdbSnapshot>> try_snapshot();
@@ -77,7 +79,7 @@ class LmdbEngine final : public Engine, private PeerListener {
   const std::unique_ptr<Environment> environment_;
   const Capabilities capabilities_;
   const RowReader reader_;
-  /// Set on the lane by a commit that failed for good.
+  /// Set on the lane by a commit or a sync that failed for good.
   std::optional<Error> failure_;
 
   /// Held shared while a read transaction is begun, exclusively while the map changes its size.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 
 #include "store/lmdb/errors.h"
@@ -23,10 +24,9 @@ std::optional<std::string> check_row(BytesView key, BytesView row) {
 
 Result<void> sync_and_rename(int fd, const std::string& partial, const std::string& path) {
   if (fsync(fd) != 0) return std::unexpected(errno_error(errno, "cannot sync " + partial));
-  // link, unlike rename, never replaces a file that somebody made meanwhile.
-  if (link(partial.c_str(), path.c_str()) != 0)
+  // A file that somebody made meanwhile is not replaced.
+  if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
     return std::unexpected(errno_error(errno, "cannot give the backup its name " + path));
-  unlink(partial.c_str());
   std::string directory = std::filesystem::absolute(path).parent_path();
   int directory_fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool synced = directory_fd >= 0 && fsync(directory_fd) == 0;

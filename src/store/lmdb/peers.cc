@@ -77,10 +77,14 @@ void Peers::update_watched() {
   for (const Bulletin::Peer& peer : peers) {
     if (std::ranges::any_of(watched_, [&](const auto& watched) { return same(peer, watched.peer); })) continue;
     int pidfd = open_process(peer.pid);
-    if (pidfd >= 0)
-      watched_.push_back({peer, pidfd});
-    else if (errno == ESRCH)
+    // Its lock tells whether the number still names the process that took the slot.
+    bool gone = pidfd < 0 ? errno == ESRCH : !bulletin_.is_held(peer.slot);
+    if (gone) {
+      if (pidfd >= 0) close(pidfd);
       bury(peer);
+    } else if (pidfd >= 0) {
+      watched_.push_back({peer, pidfd});
+    }
   }
 }
 

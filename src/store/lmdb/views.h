@@ -78,6 +78,7 @@ class LmdbCommit final : public CommitView {
 
   std::uint64_t base_epoch() const override { return mdb_txn_id(txn_) - 1; }
   Version last_version() const override { return last_version_; }
+  void raise_version(Version version) override { last_version_ = std::max(last_version_, version); }
   bool has_room() const override { return has_room_; }
   Result<std::optional<Versioned>> get(BytesView key) override { return reader_.get(txn_, key); }
   Result<Version> version_of(BytesView key) override { return reader_.version_of(txn_, key); }

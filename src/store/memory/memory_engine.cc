@@ -114,6 +114,7 @@ class MemoryEngine::MemoryCommit final : public CommitView {
 
   std::uint64_t base_epoch() const override { return view.epoch(); }
   Version last_version() const override { return last_version_; }
+  void raise_version(Version version) override { last_version_ = std::max(last_version_, version); }
   Result<std::optional<Versioned>> get(BytesView key) override { return view.get(key); }
   Result<Version> version_of(BytesView key) override {
     auto row = view.get(key);
@@ -124,7 +125,7 @@ class MemoryEngine::MemoryCommit final : public CommitView {
     return view.fingerprint(range, rows_max);
   }
   Result<void> put(BytesView key, BytesView value, Version version) override {
-    last_version_ = std::max(last_version_, version);
+    raise_version(version);
     view.overlay().insert_or_assign(Bytes(key), Versioned{Bytes(value), version});
     return {};
   }

@@ -1,0 +1,134 @@
+#include <unistd.h>
+
+#include "conformance/conformance.h"
+#include "store/lmdb/lmdb_engine.h"
+#include "store/memory/memory_engine.h"
+
+namespace perdure::conformance {
+
+// A later engine adds its line here.
+const std::vector<EngineUnderTest> kEngines = {
+    {"memory",
+     [](const std::filesystem::path&, Scheduler& scheduler, const StoreOptions&) -> Result<std::unique_ptr<Engine>> {
+       return std::make_unique<memory::MemoryEngine>(scheduler);
+     }},
+    {"lmdb", [](const std::filesystem::path& directory, Scheduler& scheduler,
+                const StoreOptions& options) { return lmdb::open_engine(directory, scheduler, options); }},
+};
+
+namespace {
+
+std::filesystem::path new_directory() {
+  auto pattern = (std::filesystem::temp_directory_path() / "perdure-conformance-XXXXXX").string();
+  EXPECT_NE(mkdtemp(pattern.data()), nullptr) << pattern;
+  return pattern;
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Engines, Conformance, testing::ValuesIn(kEngines),
+                         [](const auto& test) { return test.param.name; });
+
+void PrintTo(const EngineUnderTest& engine, std::ostream* out) {
+  *out << engine.name;
+}
+
+Bytes numbered(const std::string& prefix, int number) {
+  std::string digits = std::to_string(number);
+  return prefix + std::string(digits.size() < 6 ? 6 - digits.size() : 0, '0') + digits;
+}
+
+std::vector<Bytes> keys_of(const std::vector<Row>& rows) {
+  std::vector<Bytes> keys;
+  for (const Row& row : rows) keys.push_back(row.key);
+  return keys;
+}
+
+std::string show(const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows) text += (text.empty() ? "" : " ") + printable(row.key) + "=" + printable(row.value);
+  return text;
+}
+
+Conformance::Conformance() : directory_(new_directory()), pool_("test", 4) {
+  reopen();
+}
+
+Conformance::~Conformance() {
+  close();
+  std::filesystem::remove_all(directory_);
+}
+
+void Conformance::close() {
+  if (store_) store_->close();
+  store_.reset();
+}
+
+void Conformance::reopen(StoreOptions options) {
+  close();
+  open_on(make_engine(options), options);
+}
+
+std::unique_ptr<Engine> Conformance::make_engine(const StoreOptions& wanted) {
+  StoreOptions options = wanted;
+  options.map_bytes = std::size_t{1} << 30;  // Sanitizers cannot reserve a tebibyte.
+  auto engine = GetParam().make(directory_, pool_, options);
+  if (!engine) throw std::runtime_error(to_string(engine.error()));
+  return std::move(*engine);
+}
+
+void Conformance::open_on(std::unique_ptr<Engine> engine, StoreOptions options) {
+  close();
+  capabilities_ = engine->capabilities();
+  auto opened = Store::on_engine(std::move(engine), pool_, std::move(options));
+  if (!opened) throw std::runtime_error(to_string(opened.error()));
+  store_ = std::move(*opened);
+}
+
+void Conformance::set(BytesView key, BytesView value) {
+  must(store().transact([&](Transaction& txn) { txn.set(key, value); }));
+}
+
+void Conformance::clear(BytesView key) {
+  must(store().transact([&](Transaction& txn) { txn.clear(key); }));
+}
+
+std::optional<Bytes> Conformance::get(BytesView key) {
+  return must(store().read([&](Reader& reader) { return reader.get(key); }));
+}
+
+std::vector<Row> Conformance::range(const KeyRange& range, const RangeOptions& options) {
+  return must(store().read([&](Reader& reader) { return reader.get_range(range, options); }));
+}
+
+Watch Conformance::watch(BytesView key) {
+  return must(store().transact([&](Transaction& txn) { return txn.watch(key); }));
+}
+
+int Conformance::runs_against(const BodyFn& body, const BodyFn& other) {
+  int runs = 0;
+  must(store().transact([&](Transaction& txn) {
+    body(txn);
+    txn.set("mine", "written");
+    if (++runs == 1) meanwhile([&] { must(store().transact([&](Transaction& theirs) { other(theirs); })); });
+  }));
+  return runs;
+}
+
+void Conformance::in_one_batch(const std::function<void()>& start) {
+  Event inside, go_on;
+  std::thread holder([&] {
+    must(store().transact(
+        [&](Transaction&) {
+          inside.set();
+          go_on.wait();
+        },
+        {.timeout = kSoon, .body = Body::kShort}));
+  });
+  inside.wait();
+  start();
+  go_on.set();
+  holder.join();
+}
+
+}  // namespace perdure::conformance
