@@ -20,7 +20,7 @@ int open_process(int pid) {
 }  // namespace
 
 Peers::Peers(Bulletin& bulletin, PeerListener& listener)
-    : bulletin_(bulletin), listener_(listener), wake_fd_(eventfd(1, EFD_CLOEXEC)) {
+    : bulletin_(bulletin), listener_(listener), members_(bulletin.membership()), wake_fd_(eventfd(1, EFD_CLOEXEC)) {
   check(wake_fd_ >= 0, "an eventfd can be made");
   bell_thread_.start("perdure-bell", [this] { hear_bells(); });
   process_thread_.start("perdure-peers", [this] { watch_processes(); });
@@ -37,11 +37,10 @@ Peers::~Peers() {
 }
 
 void Peers::hear_bells() {
-  std::uint32_t members = bulletin_.membership();
   while (!stopping_) {
     listener_.peers_committed();
-    if (std::uint32_t now = bulletin_.membership(); now != members) {
-      members = now;
+    if (std::uint32_t now = bulletin_.membership(); now != members_) {
+      members_ = now;
       eventfd_write(wake_fd_, 1);
     }
     bulletin_.wait_for_bell();

@@ -40,6 +40,9 @@ class Peers {
   Bulletin& bulletin_;
   PeerListener& listener_;
   std::atomic<bool> stopping_ = false;
+  /// The membership that watch_processes was last woken for; of the bell thread. It is read before either thread looks
+  /// at the peers, so that nobody who joins in between is overlooked.
+  std::uint32_t members_;
   /// Wakes watch_processes.
   int wake_fd_;
   std::vector<Watched> watched_;
