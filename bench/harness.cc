@@ -13,7 +13,7 @@ namespace perdure::bench {
 
 Settings parse_settings(int argc, char** argv) {
   Settings settings{.directory = "build/bench-data"};
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 1; i < argc; i += 2) {
     std::string flag = argv[i];
     std::string value = i + 1 < argc ? argv[i + 1] : "";
     if (flag == "--dir" && !value.empty())
@@ -26,7 +26,6 @@ Settings parse_settings(int argc, char** argv) {
       std::fprintf(stderr, "usage: %s [--dir DIR] [--seconds N] [--only NAME]\n", argv[0]);
       std::exit(2);
     }
-    ++i;
   }
   std::filesystem::create_directories(settings.directory);
   return settings;

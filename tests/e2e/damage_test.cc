@@ -1,5 +1,6 @@
 // Bit rot: a flipped byte is named when it is read, and found by verify before it is.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <ostream>
 
@@ -71,6 +72,24 @@ TEST_F(DamageTest, AFlippedByteOfAValueIsNamedOnReadingAndByVerify) {
   auto report = must(store.verify());
   EXPECT_EQ(report.problem_count, 1u);
   expect_named(report, row_key(700));
+}
+
+TEST_F(DamageTest, AddingToADamagedRowFailsNobodyElseInItsBatch) {
+  at_copies(700, [&](std::size_t at) { bytes_[at + 30] = static_cast<char>(bytes_[at + 30] ^ 4); });
+  Store store = must(Store::open(url_));
+  constexpr int kCalls = 200;
+  std::atomic<int> good = 0, corrupt = 0;
+  for (int i = 0; i < kCalls; ++i)
+    store.transact_async([i](Transaction& txn) { txn.add(i % 10 == 0 ? row_key(700) : "counter", 1); },
+                         [&](Result<void> result) {
+                           if (result)
+                             ++good;
+                           else if (result.error().code == ErrorCode::kCorrupt)
+                             ++corrupt;
+                         });
+  store.close();
+  EXPECT_EQ(good, kCalls - kCalls / 10);
+  EXPECT_EQ(corrupt, kCalls / 10);
 }
 
 TEST_F(DamageTest, AFlippedByteOfAVersionIsNamed) {
