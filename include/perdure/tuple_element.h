@@ -30,6 +30,7 @@ inline constexpr std::size_t kMaxDepth = 64;
 struct Null {
   bool operator==(const Null&) const = default;
 };
+// Lower case, since it is written like a value: pack("a", null).  NOLINTNEXTLINE(readability-identifier-naming)
 inline constexpr Null null{};
 
 /// Bytes that are not text. A wrapper, because std::string and std::string_view stand for text in a tuple.
