@@ -1,22 +1,12 @@
-// Commits whose answer is lost, and snapshots that are taken back, on each engine behind a FaultyEngine.
+// Commits whose answer is lost, on each engine behind a FaultyEngine.
 #include <random>
 
-#include "conformance/conformance.h"
-#include "conformance/faulty_engine.h"
+#include "conformance/faulty_conformance.h"
 
 namespace perdure::conformance {
 
-class UnknownCommits : public Conformance {
+class UnknownCommits : public FaultyConformance {
  protected:
-  UnknownCommits() { open_on(std::make_unique<FaultyEngine>(make_engine_anew(), script_)); }
-  ~UnknownCommits() override { close(); }
-
-  /// The directory's engine, after the store that had it is closed.
-  std::unique_ptr<Engine> make_engine_anew() {
-    close();
-    return make_engine();
-  }
-
   /// One acknowledged step of the counter, by read and set, so that doing it twice would show.
   Result<void> increment(const TransactOptions& options = {.timeout = kSoon}) {
     return store().transact([](Transaction& txn) { txn.set("n", encode_counter(decode_counter(txn.get("n")) + 1)); },
@@ -40,8 +30,6 @@ class UnknownCommits : public Conformance {
     must(add());
     EXPECT_EQ(counter("n"), before + 7);
   }
-
-  FaultScript script_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Engines, UnknownCommits, testing::ValuesIn(kEngines),
@@ -229,56 +217,6 @@ TEST_P(UnknownCommits, RemoteEngineRunsShortBodiesOutsideOfItsCommits) {
   });
   EXPECT_EQ(counter("n"), kThreads * kEach);
   EXPECT_EQ(inside, 0);
-}
-
-TEST_P(UnknownCommits, TransactionsGoOnWhenTheirSnapshotsAreTakenBack) {
-  script_.retire_one_read_in(4);
-  constexpr int kThreads = 4, kEach = 30;
-  on_threads(kThreads, [&](int thread) {
-    for (int i = 0; i < kEach; ++i)
-      must(store().transact(
-          [&](Transaction& txn) {
-            // Two rows that every transaction keeps equal, read one after the other and as a range.
-            std::int64_t a = decode_counter(txn.get("a")), b = decode_counter(txn.get("b"));
-            EXPECT_EQ(a, b);
-            for (const Row& row : txn.get_range({"a", "c"})) EXPECT_EQ(decode_counter(row.value), a);
-            Bytes next = encode_counter(a + 1);
-            txn.set("a", next);
-            txn.set("b", next);
-            txn.set(numbered("writer", thread), next);
-            (void)txn.watch("a");
-          },
-          {.timeout = kSoon}));
-  });
-  script_.retire_one_read_in(0);
-  EXPECT_EQ(counter("a"), kThreads * kEach);
-  EXPECT_EQ(counter("b"), kThreads * kEach);
-  EXPECT_GT(script_.retired(), 0);
-}
-
-TEST_P(UnknownCommits, ReadOnlyTransactionsReadOneMomentThoughSnapshotsAreTakenBack) {
-  script_.retire_one_read_in(5);
-  std::atomic<bool> stop = false;
-  std::thread writer([&] {
-    for (int i = 0; !stop; ++i)
-      must(store().transact([&](Transaction& txn) {
-        for (int k = 0; k < 5; ++k) txn.set(numbered("k", k), std::to_string(i));
-      }));
-  });
-  for (int round = 0; round < 100; ++round) {
-    auto values = must(store().read(
-        [](Reader& reader) {
-          std::vector<Bytes> all;
-          for (int k = 0; k < 5; ++k) all.push_back(reader.get(numbered("k", k)).value_or("absent"));
-          for (const Row& row : reader.get_range(prefix_range("k"))) all.push_back(row.value);
-          return all;
-        },
-        {.timeout = kSoon}));
-    for (const Bytes& value : values) EXPECT_EQ(value, values[0]);
-  }
-  stop = true;
-  writer.join();
-  EXPECT_GT(script_.retired(), 0);
 }
 
 }  // namespace perdure::conformance
