@@ -88,6 +88,7 @@ std::string show(const std::vector<Row>& rows);
 class Conformance : public testing::TestWithParam<EngineUnderTest> {
  protected:
   using BodyFn = std::function<void(Transaction&)>;
+  static constexpr unsigned kPoolThreads = 4;
 
   Conformance();
   ~Conformance() override;
@@ -119,6 +120,8 @@ class Conformance : public testing::TestWithParam<EngineUnderTest> {
   /// How often a body runs that does `body` and writes the key "mine", if after its first run, before its commit,
   /// others do and commit `other`: 1 if the two do not conflict, 2 if they do.
   int runs_against(const BodyFn& body, const BodyFn& other);
+  /// Returns when everything that was posted to the scheduler so far has run.
+  void settle();
   /// Starts transactions by `start` while a commit is held up, so that they gather and go into one batch. Only where
   /// bodies run inside of commits: one that breaks its promise to be short holds it up.
   void in_one_batch(const std::function<void()>& start);

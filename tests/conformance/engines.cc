@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <latch>
+
 #include "conformance/conformance.h"
 #include "store/lmdb/lmdb_engine.h"
 #include "store/memory/memory_engine.h"
@@ -50,7 +52,7 @@ std::string show(const std::vector<Row>& rows) {
   return text;
 }
 
-Conformance::Conformance() : directory_(new_directory()), pool_("test", 4) {
+Conformance::Conformance() : directory_(new_directory()), pool_("test", kPoolThreads) {
   reopen();
 }
 
@@ -113,6 +115,13 @@ int Conformance::runs_against(const BodyFn& body, const BodyFn& other) {
     if (++runs == 1) meanwhile([&] { must(store().transact([&](Transaction& theirs) { other(theirs); })); });
   }));
   return runs;
+}
+
+void Conformance::settle() {
+  // Tasks are taken in order: once each thread is in one of these, all earlier ones are over.
+  auto all_threads = std::make_shared<std::latch>(kPoolThreads + 1);
+  for (unsigned i = 0; i < kPoolThreads; ++i) pool_.post([all_threads] { all_threads->arrive_and_wait(); });
+  all_threads->arrive_and_wait();
 }
 
 void Conformance::in_one_batch(const std::function<void()>& start) {

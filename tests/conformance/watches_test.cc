@@ -169,6 +169,7 @@ TEST_P(Conformance, WatchOfAFailedTransactionIsCancelled) {
   }));
   EXPECT_TRUE(watch.wait(Duration::zero())) << "nobody waits for ever for a watch that is gone";
   set("a", "1");
+  settle();
   EXPECT_FALSE(called);
 }
 
@@ -201,6 +202,7 @@ TEST_P(Conformance, CallbackOfAWatchRunsOnce) {
   set("a", "2");
   set("a", "3");
   close();
+  settle();
   EXPECT_EQ(calls, 1);
 }
 
@@ -234,6 +236,7 @@ TEST_P(Conformance, CancelledWatchNeverCalls) {
   set("a", "1");
   watch.then([&] { called = true; });
   close();
+  settle();
   EXPECT_FALSE(called);
 }
 
@@ -269,6 +272,7 @@ TEST_P(Conformance, WatchesEndWithTheStore) {
   fired.cancel();
   armed.then([&] { called = true; });
   fired.then([&] { called = true; });
+  settle();
   EXPECT_FALSE(called);
 }
 
