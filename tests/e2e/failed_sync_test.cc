@@ -76,7 +76,9 @@ TEST(FailedSyncAfterDeath, IsFinalToo) {
   ASSERT_EQ(victim.ask("arm die-after-meta 0"), "ok");
   victim.say("set a unsynced");
   ASSERT_EQ(victim.wait(), -SIGKILL);
-  EXPECT_TRUE(survivor.ask("get a").starts_with("error store_failed")) << "nobody may be shown what may be lost";
+  // LMDB shows a commit to readers once its writer lock has been taken over: until then there is nothing to be seen.
+  std::string seen = survivor.ask("get a");
+  EXPECT_TRUE(seen == "ok (absent)" || seen.starts_with("error store_failed")) << "may be lost, and is shown: " << seen;
   EXPECT_TRUE(survivor.ask("set b c").starts_with("error"));
   EXPECT_TRUE(survivor.ask("get a").starts_with("error store_failed"));
   auto event = survivor.event();
