@@ -127,6 +127,7 @@ class Store {
                                                StoreOptions options = {});
 
  private:
+  friend struct StoreAccess;
   explicit Store(std::shared_ptr<StoreImpl> impl) : impl_(std::move(impl)) {}
 
   using ErasedBody = std::move_only_function<Result<void>(Transaction&)>;

@@ -71,6 +71,7 @@ class Reader {
  protected:
   friend class Transaction;
   friend class TransactionState;
+  friend class SystemAccess;
   enum class Conflicts { kRecorded, kIgnored };
   Reader(TransactionState& state, Conflicts conflicts) : state_(&state), conflicts_(conflicts) {}
 

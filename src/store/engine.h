@@ -136,6 +136,19 @@ class Engine {
   /// At most one listener; none stops the calls, and waits for one that is running.
   virtual void listen(ChangeListener* listener) = 0;
 
+  /// Names this process's share in the store among all that have it open, now or ever; empty if the engine cannot tell
+  /// who is gone.
+  virtual Bytes presence() const { return {}; }
+  /// Whether the one that `presence` names is surely gone, and will never write again. A death that is noticed is told
+  /// to the listener as a change of anything.
+  virtual bool is_gone(BytesView presence) {
+    (void)presence;
+    return false;
+  }
+  /// Called now and then with a version that the store has reached: an engine whose changes can get lost on their way
+  /// tells its listener that anything may have changed, unless it has told of everything up to there.
+  virtual void catch_up(Version reached) { (void)reached; }
+
   virtual Result<VerifyReport> verify(const std::function<void(double)>& progress) = 0;
   virtual Result<void> backup(const std::string& path) = 0;
 };

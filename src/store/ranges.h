@@ -4,7 +4,8 @@
 
 namespace perdure {
 
-/// Keys from here on are perdure's own: its format, versions, batches. Transactions neither see nor touch them.
+/// Keys from here on are perdure's own: batches, sessions and what other parts keep. Transactions neither see nor touch
+/// them without SystemAccess.
 inline constexpr BytesView kSystemKeys = "\xff";
 
 /// The smallest key after `key`.

@@ -31,6 +31,8 @@ class StoreImpl {
   Result<Use> use();
   const Limits& limits() const { return limits_; }
   Engine& engine() { return *engine_; }
+  /// Lives as long as the store is open.
+  Scheduler& scheduler() { return scheduler_; }
 
  private:
   enum class Phase {

@@ -1,7 +1,10 @@
 #include "perdure/transaction.h"
 
+#include <utility>
+
 #include "base/endian.h"
 #include "store/ranges.h"
+#include "store/system_access.h"
 #include "store/transaction_state.h"
 
 namespace perdure {
@@ -15,6 +18,12 @@ Bytes encode_counter(std::int64_t value) {
   Bytes bytes(sizeof value, '\0');
   store_little(bytes.data(), static_cast<std::uint64_t>(value));
   return bytes;
+}
+
+SystemAccess::SystemAccess(Reader& txn) : state_(*txn.state_), before_(std::exchange(state_.system_access_, true)) {}
+
+SystemAccess::~SystemAccess() {
+  state_.system_access_ = before_;
 }
 
 std::optional<Bytes> Reader::get(BytesView key) {
@@ -86,7 +95,7 @@ void TransactionState::clear(BytesView key) {
 }
 
 void TransactionState::clear_range(const KeyRange& range) {
-  KeyRange user = within_user_keys(range);
+  KeyRange user = within_allowed_keys(range);
   if (!user.empty()) writes_.clear_range(user);
   check_total();
 }
@@ -120,7 +129,7 @@ bool TransactionState::check_key(BytesView key) {
   std::size_t max = engine_.capabilities().limits.key_bytes_max;
   if (key.empty()) {
     fail_commit({ErrorCode::kInvalidArgument, "a key must have at least one byte"});
-  } else if (key.starts_with(kSystemKeys)) {
+  } else if (!system_access_ && key.starts_with(kSystemKeys)) {
     fail_commit(
         {ErrorCode::kInvalidArgument, "the key " + printable(key) + " begins with \\xff: such keys are perdure's own"});
   } else if (key.size() > max) {
@@ -172,9 +181,9 @@ void TransactionState::check_readable(const KeyRange& range) {
                                               ", where it wrote a row that has no stamp until the commit"});
 }
 
-KeyRange TransactionState::within_user_keys(const KeyRange& range) {
+KeyRange TransactionState::within_allowed_keys(const KeyRange& range) {
   KeyRange user = range;
-  if (user.end.empty() || user.end > kSystemKeys) user.end = Bytes(kSystemKeys);
+  if (!system_access_ && (user.end.empty() || user.end > kSystemKeys)) user.end = Bytes(kSystemKeys);
   if (user.begin.empty()) user.begin = Bytes(1, '\0');
   return user;
 }

@@ -149,7 +149,7 @@ std::vector<std::optional<Bytes>> TransactionState::get_many(std::span<const Byt
 }
 
 std::vector<Row> TransactionState::get_range(const RangeRead& read, bool record) {
-  KeyRange range = within_user_keys(read.range);
+  KeyRange range = within_allowed_keys(read.range);
   if (range.empty() || read.options.limit == 0) return {};
   check_readable(range);
   Merge merge(*this, std::move(range), read.options);

@@ -107,7 +107,7 @@ void TransactionState::note_read(BytesView key) {
 }
 
 void TransactionState::note_read(const KeyRange& wanted) {
-  KeyRange range = within_user_keys(wanted);
+  KeyRange range = within_allowed_keys(wanted);
   if (range.empty() || commit_view_) return;
   auto fingerprint = reading([&](ReadView& view) { return view.fingerprint(range, UINT64_MAX); });
   range_reads_.push_back({std::move(range), fingerprint});

@@ -93,7 +93,8 @@ class TransactionState {
   template <class F>
   auto reading(F read);
 
-  KeyRange within_user_keys(const KeyRange& range);
+  friend class SystemAccess;
+  KeyRange within_allowed_keys(const KeyRange& range);
   bool check_key(BytesView key);
   bool check_value(BytesView key, std::size_t bytes);
   bool check_counter(BytesView key);
@@ -115,6 +116,7 @@ class TransactionState {
   WriteSet writes_;
   std::vector<PendingWatch> watches_;
   std::optional<Error> error_;
+  bool system_access_ = false;
 };
 
 template <class F>

@@ -18,7 +18,7 @@
 namespace perdure::lmdb {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'65'72'75'64'72'65'70;  // "perdure1"
+constexpr std::uint64_t kMagic = 0x32'65'72'75'64'72'65'70;  // "perdure2"
 /// Names no key: everything may have changed. A key whose hash happens to be this only wakes too many.
 constexpr std::uint64_t kEverything = 0;
 
@@ -52,6 +52,7 @@ struct Bulletin::Shared {
   struct alignas(64) Slot {
     std::atomic<std::int32_t> pid;
     std::atomic<std::uint32_t> bell;
+    std::atomic<std::uint64_t> life;
   };
 
   std::atomic<std::uint64_t> magic;
@@ -64,10 +65,11 @@ struct Bulletin::Shared {
   std::atomic<std::uint64_t> ring[kRing];
 };
 
-Result<std::unique_ptr<Bulletin>> Bulletin::join(const std::string& directory) {
+Result<std::unique_ptr<Bulletin>> Bulletin::join(const std::string& directory, std::uint64_t life) {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
   std::string path = directory + "/bulletin";
   std::unique_ptr<Bulletin> bulletin(new Bulletin);
+  bulletin->life_ = life;
   bulletin->fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (bulletin->fd_ < 0) return std::unexpected(errno_error(errno, "cannot open " + path));
   for (auto step : {&Bulletin::lock, &Bulletin::wipe_or_check, &Bulletin::claim_slot})
@@ -140,6 +142,7 @@ Result<void> Bulletin::claim_slot(const std::string& path) {
     if (shared_->slots[slot].pid != 0 || !ofd_lock(fd_, F_OFD_SETLK, F_WRLCK, slot_byte(slot))) continue;
     slot_ = slot;
     bell_seen_ = shared_->slots[slot].bell;
+    shared_->slots[slot].life = life_;
     shared_->slots[slot].pid = getpid();
     change_membership();
     return {};
@@ -179,6 +182,13 @@ bool Bulletin::alone() const {
 
 std::uint32_t Bulletin::membership() const {
   return shared_->membership;
+}
+
+bool Bulletin::is_over(std::uint64_t life) const {
+  if (life == life_) return false;
+  for (unsigned slot = 0; slot < kSlots; ++slot)
+    if (shared_->slots[slot].life == life && shared_->slots[slot].pid != 0) return !is_held(slot);
+  return true;
 }
 
 bool Bulletin::bury(const Peer& peer) {

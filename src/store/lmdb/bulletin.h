@@ -28,9 +28,9 @@ class Bulletin {
   static constexpr unsigned kSlots = 64;
   static constexpr std::uint64_t kRing = 1 << 16;
 
-  /// Joins the processes in `directory`; `pid` names this one. While the answer is held the caller is the only one
-  /// that is opening. Errors as for opening a store.
-  static Result<std::unique_ptr<Bulletin>> join(const std::string& directory);
+  /// Joins the processes in `directory`; `life`, a random number, names this opening among all others, now or ever.
+  /// While the answer is held the caller is the only one that is opening. Errors as for opening a store.
+  static Result<std::unique_ptr<Bulletin>> join(const std::string& directory, std::uint64_t life);
   /// Leaves: the others see it at once.
   ~Bulletin();
   Bulletin(const Bulletin&) = delete;
@@ -55,6 +55,9 @@ class Bulletin {
   std::uint32_t membership() const;
   /// Whether a living process holds the slot.
   bool is_held(unsigned slot) const;
+  std::uint64_t life() const { return life_; }
+  /// Whether the opening of that name has ended, by leaving or by death.
+  bool is_over(std::uint64_t life) const;
   /// The process of this slot is gone without having left. True for the one caller who frees the slot.
   bool bury(const Peer& peer);
 
@@ -86,6 +89,7 @@ class Bulletin {
   bool first_ = false;
   bool opening_ = false;
   unsigned slot_ = kSlots;
+  std::uint64_t life_ = 0;
   std::uint32_t bell_seen_ = 0;
   std::uint64_t read_to_ = 0;
 };

@@ -219,7 +219,8 @@ Environment::~Environment() {
   if (env) mdb_env_close(env);
 }
 
-Result<std::unique_ptr<Environment>> open_environment(const std::string& directory, const StoreOptions& options) {
+Result<std::unique_ptr<Environment>> open_environment(const std::string& directory, const StoreOptions& options,
+                                                      std::uint64_t life) {
   auto prepared = prepare_directory(directory);
   if (!prepared) return std::unexpected(std::move(prepared.error()));
   auto environment = std::make_unique<Environment>();
@@ -227,7 +228,7 @@ Result<std::unique_ptr<Environment>> open_environment(const std::string& directo
   environment->path = environment->directory + "/data.mdb";
   std::string marker = environment->directory + "/FORMAT";
 
-  auto bulletin = Bulletin::join(environment->directory);
+  auto bulletin = Bulletin::join(environment->directory, life);
   if (!bulletin) return std::unexpected(std::move(bulletin.error()));
   environment->bulletin = std::move(*bulletin);
   // Others at work have checked the file, and move it under our eyes.

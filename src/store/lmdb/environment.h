@@ -44,7 +44,8 @@ struct Environment {
 };
 
 /// Opens or makes the store in `directory`: checks before it trusts, and syncs what a process that died may have left
-/// unsynced, before anybody can read it.
-Result<std::unique_ptr<Environment>> open_environment(const std::string& directory, const StoreOptions& options);
+/// unsynced, before anybody can read it. `life` as for Bulletin::join.
+Result<std::unique_ptr<Environment>> open_environment(const std::string& directory, const StoreOptions& options,
+                                                      std::uint64_t life);
 
 }  // namespace perdure::lmdb

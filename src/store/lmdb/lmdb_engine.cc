@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/assert.h"
+#include "base/endian.h"
 #include "runtime/event.h"
 #include "store/lmdb/errors.h"
 
@@ -30,7 +31,7 @@ std::uint64_t disk_room(const std::string& directory) {
 
 Result<std::unique_ptr<Engine>> open_engine(const std::string& directory, Scheduler& scheduler,
                                             const StoreOptions& options) {
-  auto environment = open_environment(directory, options);
+  auto environment = open_environment(directory, options, scheduler.random());
   if (!environment) return std::unexpected(std::move(environment.error()));
   return std::make_unique<LmdbEngine>(std::move(*environment), scheduler, options);
 }
@@ -274,6 +275,17 @@ void LmdbEngine::tell_durable(Result<void> outcome) {
 }
 
 // Other processes.
+
+Bytes LmdbEngine::presence() const {
+  Bytes life(sizeof(std::uint64_t), '\0');
+  store_big(life.data(), environment_->bulletin->life());
+  return life;
+}
+
+bool LmdbEngine::is_gone(BytesView presence) {
+  return presence.size() == sizeof(std::uint64_t) &&
+         environment_->bulletin->is_over(load_big<std::uint64_t>(presence.data()));
+}
 
 void LmdbEngine::listen(ChangeListener* listener) {
   MutexLock lock(listener_mutex_);

@@ -40,6 +40,8 @@ class LmdbEngine final : public Engine, private PeerListener {
   void when_durable(std::uint64_t epoch, std::move_only_function<void(Result<void>)> then) override;
   void commit(CommitJob& job) override;
   void listen(ChangeListener* listener) override;
+  Bytes presence() const override;
+  bool is_gone(BytesView presence) override;
   Result<VerifyReport> verify(const std::function<void(double)>& progress) override;
   Result<void> backup(const std::string& path) override;
 

@@ -1,0 +1,53 @@
+#include "base/seeded_bug.h"
+
+#include <atomic>
+
+namespace perdure {
+namespace {
+
+using enum SeededBug;
+
+// clang-format off
+constexpr SeededBugInfo kBugs[] = {
+    {kAnswerBeforeSync,     "answer_before_sync",     "callers are answered before their commit is durable"},
+    {kSkipReadValidation,   "skip_read_validation",   "a commit does not look whether the keys that it read have changed"},
+    {kDropReadRange,        "drop_read_range",        "a commit does not look whether the ranges that it read have changed"},
+    {kLoseBell,             "lose_bell",              "a commit fires no watch"},
+    {kRetryUnknown,         "retry_unknown",          "a transaction with an unknown outcome is taken to have failed, and run again"},
+    {kSkipUnknownFence,     "skip_unknown_fence",     "an unknown commit is looked for, but not kept from arriving later"},
+    {kBelieveFromReceipt,   "believe_from_receipt",   "a session counts its time from the answer to a renewal, not from its sending"},
+    {kBelieveAfterRefusal,  "believe_after_refusal",  "a session whose renewal is refused goes on believing"},
+    {kReleaseAfterLoss,     "release_after_loss",     "a lost lease is released all the same, without a look at its token"},
+    {kReuseToken,           "reuse_token",            "a lease that changes hands keeps its token"},
+    {kTrustWallClock,       "trust_wall_clock",       "deaths are judged by the wall clock"},
+    {kCountUnreachableTime, "count_unreachable_time", "an observer counts the time in which it did not reach the store"},
+    {kEndWithoutCompare,    "end_without_compare",    "a session is ended without a look whether it has been renewed meanwhile"},
+    {kFenceWithoutEpoch,    "fence_without_epoch",    "a fence does not look whether its session has been ended"},
+    {kFenceWithoutToken,    "fence_without_token",    "a fence does not look whether the lease still has its token"},
+    {kSweepBlindly,         "sweep_blindly",          "sweeping frees leases that others have taken since"},
+    {kForgetTheEnded,       "forget_the_ended",       "what an ended session held is never swept"},
+    {kCancelNobody,         "cancel_nobody",          "a session that is lost tells none of its leases"},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const SeededBugInfo> seeded_bugs() {
+  return kBugs;
+}
+
+#ifdef PERDURE_SEEDED_BUGS
+namespace {
+std::atomic<SeededBug> the_bug = kNone;
+}
+
+bool seeded(SeededBug bug) {
+  return the_bug.load(std::memory_order_relaxed) == bug;
+}
+
+void seed_bug(SeededBug bug) {
+  the_bug = bug;
+}
+#endif
+
+}  // namespace perdure

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "perdure/transaction.h"
+
+namespace perdure {
+
+/// While it lives, the transaction may read and write perdure's own keys, those from kSystemKeys on. For the parts that
+/// keep their rows there; it ends before the user's code goes on with the same transaction.
+class SystemAccess {
+ public:
+  explicit SystemAccess(Reader& txn);
+  ~SystemAccess();
+  SystemAccess(const SystemAccess&) = delete;
+  SystemAccess& operator=(const SystemAccess&) = delete;
+
+ private:
+  TransactionState& state_;
+  const bool before_;
+};
+
+}  // namespace perdure
