@@ -18,6 +18,7 @@ enum class ErrorCode {
   kPermissionDenied,
   kNotFound,
   kConflict,
+  kStaleToken,
   kTooLarge,
   kLimitExceeded,
   kHandlerFailed,

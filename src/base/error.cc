@@ -15,6 +15,7 @@ constexpr std::array kTable = {
     ErrorInfo{kPermissionDenied,  "permission_denied",  403, 1, Retry::kNever, Outcome::kNone,    "Give the process the right that the message names."},
     ErrorInfo{kNotFound,          "not_found",          404, 3, Retry::kNever, Outcome::kNone,    "Check the name; the thing does not exist."},
     ErrorInfo{kConflict,          "conflict",           409, 4, Retry::kLater, Outcome::kNone,    "Run the transaction again; something that it read has changed."},
+    ErrorInfo{kStaleToken,        "stale_token",        409, 4, Retry::kNever, Outcome::kNone,    "Stop what you were doing under it: the lease or claim is lost; acquire it anew."},
     ErrorInfo{kTooLarge,          "too_large",          413, 1, Retry::kNever, Outcome::kNone,    "Split the data; the message names the limit."},
     ErrorInfo{kLimitExceeded,     "limit_exceeded",     429, 5, Retry::kLater, Outcome::kNone,    "Slow down and try again; a queue is full."},
     ErrorInfo{kHandlerFailed,     "handler_failed",     502, 1, Retry::kNever, Outcome::kNone,    "Mend the function that you passed; it threw what the message says."},

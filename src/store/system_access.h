@@ -1,5 +1,6 @@
 #pragma once
 
+#include "perdure/error.h"
 #include "perdure/transaction.h"
 
 namespace perdure {
@@ -10,6 +11,8 @@ class SystemAccess {
  public:
   explicit SystemAccess(Reader& txn);
   ~SystemAccess();
+  /// Leaves the body, and the transaction fails with `error`, also if the body goes on.
+  [[noreturn]] void refuse(Error error);
   SystemAccess(const SystemAccess&) = delete;
   SystemAccess& operator=(const SystemAccess&) = delete;
 

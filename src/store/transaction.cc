@@ -26,6 +26,10 @@ SystemAccess::~SystemAccess() {
   state_.system_access_ = before_;
 }
 
+void SystemAccess::refuse(Error error) {
+  state_.abandon(std::move(error));
+}
+
 std::optional<Bytes> Reader::get(BytesView key) {
   return state_->get(key, conflicts_ == Conflicts::kRecorded);
 }

@@ -1,0 +1,78 @@
+// The rows of sessions and leases, all of them among perdure's own keys; see docs/internals/key_layout.md.
+//
+//     ("session", "open", id)              -> ttl, presence, name   while it is open; renewals never touch it
+//     ("session", "beat", id)              -> number of the last renewal
+//     ("session", "held", id, "lease", n)  -> the token             for each lease that it holds, or held at its end
+//     ("session", "ended", id)             -> nothing               until what it held is swept
+//     ("lease", name)                      -> session, token        held if that session is open, free otherwise
+//     ("store")                            -> a number that tells stores apart
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "perdure/session.h"
+#include "perdure/tuple.h"
+#include "store/ranges.h"
+
+namespace perdure::session {
+
+inline Bytes open_key(SessionId id) {
+  return tuple::pack_onto(kSystemKeys, "session", "open", id.stamp);
+}
+inline Bytes beat_key(SessionId id) {
+  return tuple::pack_onto(kSystemKeys, "session", "beat", id.stamp);
+}
+inline Bytes ended_key(SessionId id) {
+  return tuple::pack_onto(kSystemKeys, "session", "ended", id.stamp);
+}
+inline Bytes held_prefix(SessionId id) {
+  return tuple::pack_onto(kSystemKeys, "session", "held", id.stamp, "lease");
+}
+inline Bytes held_key(SessionId id, std::string_view lease) {
+  return tuple::pack_onto(held_prefix(id), lease);
+}
+inline Bytes lease_key(std::string_view name) {
+  return tuple::pack_onto(kSystemKeys, "lease", name);
+}
+inline Bytes store_key() {
+  return tuple::pack_onto(kSystemKeys, "store");
+}
+
+/// The ids of the rows ("session", table, id); rows that are none of ours are skipped.
+std::optional<SessionId> id_of(std::string_view table, BytesView key);
+KeyRange table_range(std::string_view table);
+
+struct OpenRow {
+  Duration ttl = {};
+  Bytes presence;
+  std::string name;
+
+  Bytes encode() const;
+  /// Errors: kCorrupt.
+  static Result<OpenRow> decode(BytesView value);
+};
+
+struct LeaseRow {
+  SessionId session;
+  Stamp token;
+
+  /// The row of a lease that is being taken: the commit fills in the token.
+  static Stamped taken_by(SessionId session);
+  Bytes encode() const;
+  /// Errors: kCorrupt.
+  static Result<LeaseRow> decode(BytesView value);
+  bool operator==(const LeaseRow&) const = default;
+};
+
+/// The row of `name`, nothing if there is none. Leaves the body if it is damaged. These need SystemAccess.
+std::optional<LeaseRow> read_lease(Reader& reader, std::string_view name);
+std::optional<OpenRow> read_open(Reader& reader, SessionId id);
+bool is_open(Reader& reader, SessionId id);
+/// What tells this store from all others; 0 if no session has ever been opened in it.
+std::uint64_t read_store_number(Reader& reader);
+
+/// Errors: kInvalidArgument with the limit and the place.
+Result<void> check_name(std::string_view name, std::string_view what);
+
+}  // namespace perdure::session

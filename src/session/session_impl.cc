@@ -1,0 +1,380 @@
+#include "session/session_impl.h"
+
+#include <algorithm>
+
+#include "base/seeded_bug.h"
+#include "store/store_access.h"
+#include "store/system_access.h"
+
+namespace perdure {
+namespace {
+
+constexpr std::size_t kSweepRows = 100;
+constexpr std::size_t kSweptAtOnce = 16;
+
+/// How much earlier than its TTL a session stops believing in itself: steady clocks of two machines need not run at
+/// quite the same pace.
+Duration margin(const SessionOptions& options) {
+  return std::min(options.ttl / 10, (options.ttl - options.renew) / 2);
+}
+
+Error ended_by_another() {
+  return {ErrorCode::kStaleToken, "the session was ended by another, which had not seen it renewed for its whole TTL"};
+}
+
+/// Frees what is left of the leases of a session that is over, a bounded number of them; true if that was all.
+bool sweep_some(Transaction& txn, SessionId dead) {
+  Bytes prefix = session::held_prefix(dead);
+  auto rows = txn.snapshot().get_range(tuple::extensions(prefix), {.limit = kSweepRows});
+  for (const Row& row : rows) {
+    txn.clear(row.key);
+    auto name = tuple::unpack_after<std::string>(prefix, row.key);
+    if (!name) continue;
+    auto lease = session::read_lease(txn, std::get<0>(*name));
+    if (lease && (lease->session == dead || seeded(SeededBug::kSweepBlindly)))
+      txn.clear(session::lease_key(std::get<0>(*name)));
+  }
+  if (rows.size() == kSweepRows) return false;
+  txn.clear(session::ended_key(dead));
+  return true;
+}
+
+/// From here on everything that the session holds is free.
+void end_rows(Transaction& txn, SessionId id) {
+  txn.clear(session::open_key(id));
+  txn.clear(session::beat_key(id));
+  txn.set(session::ended_key(id), {});
+}
+
+}  // namespace
+
+SessionImpl::SessionImpl(Store& store, SessionOptions options, SessionId id, std::uint64_t store_number,
+                         SteadyTime sent)
+    : store_(StoreAccess::borrow(store)),
+      options_(std::move(options)),
+      id_(id),
+      store_number_(store_number),
+      scheduler_(StoreAccess::impl(store_).scheduler()),
+      // A renewal that comes half a period late is still contact.
+      observer_(options_.renew * 3 / 2) {
+  believed_until_ = sent + options_.ttl - margin(options_);
+}
+
+void SessionImpl::abandon() {
+  bool over;
+  {
+    MutexLock lock(mutex_);
+    over = state_ != State::kAlive && state_ != State::kStopping;
+    watch_.cancel();
+  }
+  if (auto use = enter(); use && !over && believes()) {
+    // By itself: nobody is there any more to take the answer.
+    store_.transact_async(
+        [id = id_](Transaction& txn) {
+          SystemAccess access(txn);
+          if (!session::is_open(txn, id)) return;
+          end_rows(txn, id);
+          sweep_some(txn, id);
+        },
+        [](Result<void>) {}, {.timeout = options_.ttl, .body = Body::kShort, .reserve = Reserve::kMayUse});
+  }
+  leases_.close({ErrorCode::kClosed, "the session is gone"});
+  gate_.close();
+  // In a callback, what is under way may need this very thread.
+  if (!in_callback()) gate_.wait_until_empty();
+}
+
+void SessionImpl::start() {
+  SteadyTime now = scheduler_.now();
+  at(now + options_.renew, [this] { renew(); });
+  check_belief();
+  look();
+}
+
+Gate::Use SessionImpl::enter() {
+  struct Owner {
+    std::shared_ptr<SessionImpl> session;
+    StoreImpl::Use store;
+  };
+  auto store = StoreAccess::impl(store_).use();
+  if (!store) return {};
+  return gate_.enter(std::make_shared<Owner>(shared_from_this(), std::move(*store)));
+}
+
+bool SessionImpl::in_callback() {
+  auto use = enter();
+  return use && scheduler_.runs_here();
+}
+
+void SessionImpl::post(Task task) {
+  if (auto use = enter()) return scheduler_.post(std::move(task));
+  task();
+}
+
+void SessionImpl::cancel(Executor::TimerId timer) {
+  if (auto use = enter(); use && timer != 0) scheduler_.cancel(timer);
+}
+
+Executor::TimerId SessionImpl::at(SteadyTime when, Task task) {
+  return scheduler_.at(when, guarded(std::move(task)));
+}
+
+Task SessionImpl::guarded(Task task) {
+  return [weak = weak_from_this(), task = std::move(task)]() mutable {
+    auto self = weak.lock();
+    if (!self) return;
+    if (auto use = self->enter()) task();
+  };
+}
+
+// Renewing, and what may be believed.
+
+void SessionImpl::renew() {
+  std::uint64_t beat;
+  {
+    MutexLock lock(mutex_);
+    if (state_ != State::kAlive && state_ != State::kStopping) return;
+    beat = ++beat_;
+  }
+  SteadyTime sent = scheduler_.now();
+  transact(
+      [id = id_, beat](Transaction& txn) {
+        SystemAccess access(txn);
+        if (!session::is_open(txn, id)) return Renewal::kRefused;
+        txn.set(session::beat_key(id), encode_counter(static_cast<std::int64_t>(beat)));
+        return Renewal::kDone;
+      },
+      [this, sent](Result<Renewal> result, Receipt receipt) { renewed(sent, std::move(result), receipt); });
+}
+
+void SessionImpl::renewed(SteadyTime sent, Result<Renewal> result, Receipt receipt) {
+  SteadyTime now = scheduler_.now();
+  if (!result) {
+    // Within what is left of the time that it may believe in itself there may be a better moment.
+    return after(options_.renew / 8, [this] { renew(); });
+  }
+  if (*result == Renewal::kRefused && !seeded(SeededBug::kBelieveAfterRefusal)) return lose(ended_by_another());
+  believe_from(seeded(SeededBug::kBelieveFromReceipt) ? now : sent);
+  StoreAccess::impl(store_).engine().catch_up(receipt.version);
+  at(std::max(now, sent + options_.renew), [this] { renew(); });
+  look();
+}
+
+void SessionImpl::believe_from(SteadyTime sent) {
+  MutexLock lock(mutex_);
+  // A renewal whose answer came too late does not bring a lost session back.
+  if (!is_over()) believed_until_ = std::max(believed_until_, sent + options_.ttl - margin(options_));
+}
+
+void SessionImpl::check_belief() {
+  SteadyTime until;
+  {
+    MutexLock lock(mutex_);
+    if (is_over()) return;
+    until = believed_until_;
+  }
+  if (scheduler_.now() < until) {
+    at(until, [this] { check_belief(); });
+    return;
+  }
+  lose({ErrorCode::kStaleToken,
+        "the session could not be renewed in time: the store did not answer, or this process "
+        "was paused"});
+}
+
+bool SessionImpl::believes() {
+  MutexLock lock(mutex_);
+  return !is_over() && (scheduler_.now() < believed_until_ || seeded(SeededBug::kBelieveAfterRefusal));
+}
+
+Error SessionImpl::why_not() {
+  MutexLock lock(mutex_);
+  if (lost_because_) return *lost_because_;
+  if (state_ == State::kEnded) return {ErrorCode::kClosed, "the session was stopped"};
+  return {ErrorCode::kStaleToken, "the session has not been renewed in time"};
+}
+
+bool SessionImpl::is_lost() {
+  MutexLock lock(mutex_);
+  return state_ == State::kLost;
+}
+
+void SessionImpl::lose(Error why) {
+  std::vector<Done> waiters;
+  {
+    MutexLock lock(mutex_);
+    if (is_over()) return;
+    state_ = State::kLost;
+    lost_because_ = why;
+    waiters.swap(stop_waiters_);
+    watch_.cancel();
+  }
+  leases_.close(why);
+  for (Done& waiter : waiters) waiter({});
+  if (options_.on_lost) options_.on_lost(why);
+}
+
+// Looking at the others.
+
+void SessionImpl::look() {
+  {
+    MutexLock lock(mutex_);
+    if (is_over()) return;
+    look_again_ = looking_;
+    if (std::exchange(looking_, true)) return;
+  }
+  transact(
+      [this](Transaction& txn) {
+        SystemAccess access(txn);
+        View view;
+        view.open = session::is_open(txn, id_);
+        Watch watch = txn.watch(session::open_key(id_));
+        Reader snapshot = txn.snapshot();
+        for (const Row& row : snapshot.get_range(session::table_range("open"))) {
+          auto id = session::id_of("open", row.key);
+          auto open = session::OpenRow::decode(row.value);
+          if (id && open && *id != id_) view.others.push_back({*id, 0, std::move(*open)});
+        }
+        for (Sight& other : view.others)
+          other.beat = static_cast<std::uint64_t>(decode_counter(snapshot.get(session::beat_key(other.id))));
+        for (const Row& row : snapshot.get_range(session::table_range("ended"), {.limit = kSweptAtOnce}))
+          if (auto id = session::id_of("ended", row.key)) view.ended.push_back(*id);
+        {
+          MutexLock lock(mutex_);
+          std::swap(watch_, watch);
+        }
+        watch.cancel();
+        return view;
+      },
+      [this](Result<View> view, Receipt) { looked(std::move(view)); }, Body::kOptimistic);
+}
+
+void SessionImpl::looked(Result<View> view) {
+  bool again;
+  Watch watch;
+  {
+    MutexLock lock(mutex_);
+    looking_ = false;
+    again = look_again_;
+    watch = watch_;
+    if (view) {
+      std::vector<SessionId> known;
+      for (const Sight& other : view->others) known.push_back(other.id);
+      observer_.keep_only(known);
+    }
+  }
+  // Without a view the next renewal looks again.
+  if (!view) return;
+  if (!view->open && !seeded(SeededBug::kBelieveAfterRefusal)) return lose(ended_by_another());
+  for (const Sight& other : view->others)
+    if (saw(other) == Duration::zero()) end(other, [] {});
+  for (SessionId dead : view->ended) sweep(dead);
+  watch.then(guarded([this] { look(); }));
+  if (again) look();
+}
+
+SteadyTime SessionImpl::observer_now() {
+  if (seeded(SeededBug::kTrustWallClock)) return SteadyTime(scheduler_.wall_now().time_since_epoch());
+  return scheduler_.now();
+}
+
+Duration SessionImpl::saw(const Sight& sight) {
+  if (StoreAccess::impl(store_).engine().is_gone(sight.open.presence)) return Duration::zero();
+  MutexLock lock(mutex_);
+  observer_.contact(observer_now());
+  observer_.saw(sight.id, sight.beat, sight.open.ttl);
+  return observer_.left(sight.id);
+}
+
+void SessionImpl::end(const Sight& dead, Task then) {
+  if (!believes()) return;
+  bool gone = StoreAccess::impl(store_).engine().is_gone(dead.open.presence);
+  transact(
+      [dead, gone](Transaction& txn) {
+        SystemAccess access(txn);
+        if (!session::is_open(txn, dead.id)) return;
+        // Who is gone may have renewed itself once more before; who is not must not have.
+        bool unchanged = decode_counter(txn.get(session::beat_key(dead.id))) == static_cast<std::int64_t>(dead.beat);
+        if (gone || unchanged || seeded(SeededBug::kEndWithoutCompare)) end_rows(txn, dead.id);
+      },
+      [this, id = dead.id, then = std::move(then)](Result<void> result, Receipt) mutable {
+        if (result) sweep(id);
+        then();
+      });
+}
+
+void SessionImpl::sweep(SessionId dead) {
+  if (seeded(SeededBug::kForgetTheEnded)) return;
+  {
+    MutexLock lock(mutex_);
+    if (is_over() || !sweeping_.insert(dead).second) return;
+  }
+  transact(
+      [dead](Transaction& txn) {
+        SystemAccess access(txn);
+        // Renewed after all.
+        if (session::is_open(txn, dead)) return true;
+        return sweep_some(txn, dead);
+      },
+      [this, dead](Result<bool> all, Receipt) {
+        {
+          MutexLock lock(mutex_);
+          sweeping_.erase(dead);
+        }
+        // After an error the next look finds it again.
+        if (all && !*all) sweep(dead);
+      });
+}
+
+// Stopping.
+
+void SessionImpl::stop(Duration grace, Done done) {
+  {
+    MutexLock lock(mutex_);
+    if (!is_over()) stop_waiters_.push_back(std::move(done));
+    if (state_ == State::kAlive) state_ = State::kStopping;
+  }
+  if (done) return post([done = std::move(done)]() mutable { done({}); });
+  leases_.refuse_new({ErrorCode::kClosed, "the session is stopping"});
+  leases_.cancel_all();
+  if (grace <= Duration::zero() || leases_.none_held()) return end_now();
+  after(grace, [this] { end_now(); });
+}
+
+void SessionImpl::lease_released() {
+  {
+    MutexLock lock(mutex_);
+    if (state_ != State::kStopping) return;
+  }
+  if (leases_.none_held()) end_now();
+}
+
+void SessionImpl::end_now() {
+  {
+    MutexLock lock(mutex_);
+    if (state_ != State::kStopping) return;
+    state_ = State::kEnding;
+  }
+  leases_.close({ErrorCode::kClosed, "the session was stopped"});
+  transact(
+      [id = id_](Transaction& txn) {
+        SystemAccess access(txn);
+        if (!session::is_open(txn, id)) return;
+        end_rows(txn, id);
+        sweep_some(txn, id);
+      },
+      [this](Result<void> result, Receipt) { ended(std::move(result)); });
+}
+
+void SessionImpl::ended(Result<void> result) {
+  std::vector<Done> waiters;
+  {
+    MutexLock lock(mutex_);
+    if (!is_over()) state_ = State::kEnded;
+    waiters.swap(stop_waiters_);
+    watch_.cancel();
+  }
+  for (Done& waiter : waiters) waiter(result);
+}
+
+}  // namespace perdure

@@ -1,0 +1,148 @@
+// One session of this process: it renews itself, looks at the others, ends those that are dead, and sweeps what the
+// ended held.
+//
+// Everything here is driven by timers, by answers of the store and by one watch, on the session's own open row. That
+// watch fires when another has ended this session, and also, as every watch does, when the engine notices a death:
+// so the death of a process on the same store is acted upon at once. Nothing else is waited for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "perdure/session.h"
+#include "runtime/gate.h"
+#include "runtime/mutex.h"
+#include "runtime/scheduler.h"
+#include "session/leases.h"
+#include "session/observer.h"
+#include "session/rows.h"
+
+namespace perdure {
+
+class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
+ public:
+  /// Gets the store back, so that its last handle need not be dropped in a callback.
+  using OpenDone = std::move_only_function<void(Result<Session>, Store)>;
+  using Done = std::move_only_function<void(Result<void>)>;
+
+  /// Opens one, and ends `replaces` in the same transaction.
+  static void open(Store store, SessionOptions options, std::optional<SessionId> replaces, OpenDone done);
+
+  /// `store` is kept open by the Session.
+  SessionImpl(Store& store, SessionOptions options, SessionId id, std::uint64_t store_number, SteadyTime sent);
+
+  void start();
+  /// The Session goes: ends it without waiting for the answer, if it has not ended yet. What is under way may go on for
+  /// a moment; waits for that where it can.
+  void abandon();
+  void stop(Duration grace, Done done) PERDURE_EXCLUDES(mutex_);
+  /// Whether it is lost, and so may be replaced.
+  bool is_lost() PERDURE_EXCLUDES(mutex_);
+  const SessionOptions& options() const { return options_; }
+  /// In a callback of the store waiting for the store would be waiting for oneself.
+  bool in_callback();
+
+  // For its leases.
+  SessionId id() const { return id_; }
+  std::uint64_t store_number() const { return store_number_; }
+  Scheduler& scheduler() { return scheduler_; }
+  Leases& leases() { return leases_; }
+  /// Keeps this object and its open store from going away; empty once either is closed.
+  Gate::Use enter();
+  /// Whether it may believe in itself, and so may write.
+  bool believes() PERDURE_EXCLUDES(mutex_);
+  /// Why not, as an error.
+  Error why_not() PERDURE_EXCLUDES(mutex_);
+
+  /// A transaction whose answer finds the session alive as an object: `done(result, receipt)` is dropped if the session
+  /// goes away before it is sent. No lock may be held.
+  template <class Body, class Answered>
+  void transact(Body body, Answered answered, perdure::Body kind = perdure::Body::kShort);
+  /// Runs `task` on one of the store's threads; here if the store is closed and has none any more.
+  void post(Task task);
+  void cancel(Executor::TimerId timer);
+  void after(Duration delay, Task task) { at(scheduler_.now() + delay, std::move(task)); }
+  Executor::TimerId at(SteadyTime when, Task task);
+  /// A task that runs only if the session is still there.
+  Task guarded(Task task);
+
+  struct Sight {
+    SessionId id;
+    std::uint64_t beat = 0;
+    session::OpenRow open;
+  };
+  /// Takes note of another session as it was just read. Zero if it is dead.
+  Duration saw(const Sight& sight) PERDURE_EXCLUDES(mutex_);
+  /// Ends a session that is dead, unless it has been renewed since; then sweeps what it held.
+  void end(const Sight& dead, Task then);
+  /// Final. What was under way comes to nothing.
+  void lose(Error why) PERDURE_EXCLUDES(mutex_);
+  /// A lease was released: somebody may be waiting for the last one.
+  void lease_released() PERDURE_EXCLUDES(mutex_);
+
+ private:
+  enum class State {
+    kAlive,     ///< From its opening on.
+    kStopping,  ///< `stop` was called: no new leases; those that are held have a grace. Goes on renewing.
+    kEnding,    ///< The transaction that ends it is under way.
+    kEnded,     ///< Final, by `stop`.
+    kLost       ///< Final: ended by another, or not renewed in time.
+  };
+  enum class Renewal { kDone, kRefused };
+  /// What `look` read.
+  struct View {
+    bool open = false;
+    std::vector<Sight> others;
+    std::vector<SessionId> ended;
+  };
+
+  void renew();
+  void renewed(SteadyTime sent, Result<Renewal> result, Receipt receipt) PERDURE_EXCLUDES(mutex_);
+  void believe_from(SteadyTime sent) PERDURE_EXCLUDES(mutex_);
+  void check_belief() PERDURE_EXCLUDES(mutex_);
+  void look() PERDURE_EXCLUDES(mutex_);
+  void looked(Result<View> view) PERDURE_EXCLUDES(mutex_);
+  void sweep(SessionId dead) PERDURE_EXCLUDES(mutex_);
+  void end_now() PERDURE_EXCLUDES(mutex_);
+  void ended(Result<void> result) PERDURE_EXCLUDES(mutex_);
+  bool is_over() const PERDURE_REQUIRES(mutex_) { return state_ == State::kEnded || state_ == State::kLost; }
+  SteadyTime observer_now();
+
+  /// Borrowed: used only inside of the gate.
+  Store store_;
+  const SessionOptions options_;
+  const SessionId id_;
+  const std::uint64_t store_number_;
+  Scheduler& scheduler_;
+  Gate gate_;
+
+  Mutex mutex_;
+  State state_ PERDURE_GUARDED_BY(mutex_) = State::kAlive;
+  std::optional<Error> lost_because_ PERDURE_GUARDED_BY(mutex_);
+  SteadyTime believed_until_ PERDURE_GUARDED_BY(mutex_);
+  std::uint64_t beat_ PERDURE_GUARDED_BY(mutex_) = 0;
+  session::Observer observer_ PERDURE_GUARDED_BY(mutex_);
+  bool looking_ PERDURE_GUARDED_BY(mutex_) = false;
+  bool look_again_ PERDURE_GUARDED_BY(mutex_) = false;
+  /// On the own open row.
+  Watch watch_ PERDURE_GUARDED_BY(mutex_);
+  std::set<SessionId> sweeping_ PERDURE_GUARDED_BY(mutex_);
+  std::vector<Done> stop_waiters_ PERDURE_GUARDED_BY(mutex_);
+
+  Leases leases_{*this};
+};
+
+template <class Body, class Answered>
+void SessionImpl::transact(Body body, Answered answered, perdure::Body kind) {
+  auto use = enter();
+  if (!use) return;
+  store_.transact_async(std::move(body),
+                        [use = std::move(use), answered = std::move(answered)](auto result, Receipt receipt) mutable {
+                          answered(std::move(result), receipt);
+                        },
+                        {.timeout = options_.ttl, .body = kind, .reserve = Reserve::kMayUse});
+}
+
+}  // namespace perdure
