@@ -1,20 +1,20 @@
 #pragma once
 
-#include <atomic>
-#include <map>
-#include <set>
+#include <memory>
 
-#include "runtime/mutex.h"
 #include "runtime/scheduler.h"
 #include "store/engine.h"
+#include "store/memory/memory_rows.h"
 
 namespace perdure::memory {
 
-/// Rows in a map, each with the versions that some snapshot may still need. For tests and simulation: it passes the
-/// same conformance suite as every engine, and nothing of it outlives the process.
+/// Rows in memory. For tests and simulation: it passes the same conformance suite as every engine, and nothing of it
+/// outlives the process.
 class MemoryEngine final : public Engine {
  public:
   explicit MemoryEngine(Scheduler& scheduler);
+  /// On rows that were made before, and that another engine may use once this one is gone.
+  MemoryEngine(Scheduler& scheduler, std::shared_ptr<MemoryRows> rows);
 
   const Capabilities& capabilities() const override { return capabilities_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
@@ -26,28 +26,10 @@ class MemoryEngine final : public Engine {
   Result<void> backup(const std::string& path) override;
 
  private:
-  class View;
-  class MemorySnapshot;
-  class MemoryCommit;
-
-  /// A row as of an epoch; no value means that it was erased then.
-  struct Revision {
-    std::uint64_t epoch;
-    std::optional<Versioned> row;
-  };
-  using History = std::vector<Revision>;
-  using Rows = std::map<Bytes, History, std::less<>>;
-
   void run(CommitJob& job);
-  void install(MemoryCommit& commit) PERDURE_REQUIRES(mutex_);
-  static const Versioned* at(const History& history, std::uint64_t epoch);
 
   const Capabilities capabilities_;
-  Mutex mutex_;
-  Rows rows_ PERDURE_GUARDED_BY(mutex_);
-  std::uint64_t epoch_ PERDURE_GUARDED_BY(mutex_) = 1;
-  Version last_version_ PERDURE_GUARDED_BY(mutex_);
-  std::multiset<std::uint64_t> open_snapshots_ PERDURE_GUARDED_BY(mutex_);
+  const std::shared_ptr<MemoryRows> rows_;
   std::unique_ptr<Executor> lane_;
 };
 
