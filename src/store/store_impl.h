@@ -25,6 +25,11 @@ class StoreImpl {
   void run_async(Call::BodyFn body, std::move_only_function<void(Result<Receipt>)> done,
                  const TransactOptions& options);
   void close();
+  /// Calls that have not been answered: as long as there is one, `close` blocks. For owners that must not block.
+  std::size_t calls_inside() {
+    MutexLock lock(mutex_);
+    return inside_;
+  }
 
   /// The engine, or kClosed. Holding the answer keeps the store from closing.
   class Use;
