@@ -110,7 +110,8 @@ void SessionImpl::open(Store store, SessionOptions options, std::optional<Sessio
         auto made = std::make_shared<SessionImpl>(store, std::move(options), SessionId{receipt.stamp()},
                                                   opened->store_number, sent);
         made->start();
-        done(Session(store, std::move(made)), std::move(store));
+        Session session(store, std::move(made));
+        done(std::move(session), std::move(store));
       },
       {.timeout = options.ttl, .body = Body::kShort, .reserve = Reserve::kMayUse});
 }

@@ -61,6 +61,8 @@ SessionImpl::SessionImpl(Store& store, SessionOptions options, SessionId id, std
 }
 
 void SessionImpl::abandon() {
+  // What is under way may need this very thread.
+  bool may_wait = !in_callback();
   bool over;
   {
     MutexLock lock(mutex_);
@@ -80,8 +82,7 @@ void SessionImpl::abandon() {
   }
   leases_.close({ErrorCode::kClosed, "the session is gone"});
   gate_.close();
-  // In a callback, what is under way may need this very thread.
-  if (!in_callback()) gate_.wait_until_empty();
+  if (may_wait) gate_.wait_until_empty();
 }
 
 void SessionImpl::start() {
