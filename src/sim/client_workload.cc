@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace perdure::sim {
+namespace {
+
+constexpr Duration kHurry = std::chrono::milliseconds(3);
+
+}  // namespace
 
 ClientWorkload::ClientWorkload(World& world)
     : world_(world),
@@ -24,7 +29,8 @@ bool ClientWorkload::idle() const {
 
 void ClientWorkload::loop(SimNode& node, std::uint64_t client) {
   if (!node.alive() || quiescing_) return;
-  Duration think = draw_delay(node.random(), think_max_);
+  // Every other time hardly any, so that clients get into each other's way, and then the store comes to rest.
+  Duration think = draw_delay(node.random(), chance(node.random(), 500) ? kHurry : think_max_);
   node.scheduler().at(node.scheduler().now() + think, [this, &node, client] {
     if (!node.alive() || quiescing_) return;
     ++under_way_[static_cast<std::size_t>(node.index())];

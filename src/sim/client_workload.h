@@ -8,7 +8,7 @@
 namespace perdure::sim {
 
 /// A workload of clients that each do one operation after another, with a pause in between. It needs the knobs
-/// `clients` (on each node) and `think_ms` (the longest pause): kClientKnobs.
+/// kClientsKnob and kThinkKnob.
 class ClientWorkload : public Workload {
  public:
   explicit ClientWorkload(World& world);
@@ -20,7 +20,7 @@ class ClientWorkload : public Workload {
 
  protected:
   using Done = std::move_only_function<void()>;
-  /// Does one operation of one client. Calls `done` when it has its answer, on the node; never for a dead one needed.
+  /// Does one operation of one client. Calls `done` once it has its answer.
   virtual void operate(SimNode& node, std::uint64_t client, Done done) = 0;
 
   World& world() { return world_; }
@@ -38,8 +38,8 @@ class ClientWorkload : public Workload {
   std::vector<std::uint64_t> under_way_;
 };
 
-inline const KnobInfo kClientsKnob{"clients", {1, 4}, "clients on each node"};
-inline const KnobInfo kThinkKnob{"think_ms", {20, 500}, "the longest pause between a client's operations"};
+inline const KnobInfo kClientsKnob{"clients", {1, 3}, "clients on each node"};
+inline const KnobInfo kThinkKnob{"think_ms", {300, 3000}, "the longest pause between a client's operations"};
 
 /// How an operation ended, as its client knows.
 template <class T>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/seeded_bug.h"
 #include "store/ranges.h"
 #include "store/unknown_commit.h"
 
@@ -136,8 +137,24 @@ Result<Applied> Committer::apply(CommitView& view) {
     applying_ = false;
   }
   if (!result) return std::unexpected(std::move(result.error()));
+  if (seeded(SeededBug::kLoseBell)) changes_.clear();
+  if (seeded(SeededBug::kAnswerBeforeSync)) answer_early();
   for (const auto& change : changes_) changed_keys_.push_back(change.key_hash);
   return applied;
+}
+
+void Committer::answer_early() {
+  std::vector<Delivery> deliveries;
+  {
+    MutexLock lock(mutex_);
+    for (std::size_t i = 0; i < batch_.size(); ++i) {
+      if (batch_[i]->phase != Call::Phase::kTaken || verdicts_[i].refused || verdicts_[i].refusal != Refusal::kFinal)
+        continue;
+      batch_[i]->phase = Call::Phase::kAnswered;
+      deliveries.push_back({batch_[i], Result<Receipt>(verdicts_[i].receipt)});
+    }
+  }
+  deliver(std::move(deliveries));
 }
 
 void Committer::done(Result<void> outcome) {

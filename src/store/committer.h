@@ -77,6 +77,8 @@ class Committer final : private CommitJob {
   Result<void> write(Call& call, CommitView& view, Version version);
   Result<void> check_writes(Call& call, CommitView& view);
 
+  /// What SeededBug::kAnswerBeforeSync does.
+  void answer_early() PERDURE_EXCLUDES(mutex_);
   /// The batch has ended: durable, or without effect.
   void finish(const Result<void>& outcome) PERDURE_EXCLUDES(mutex_);
   void fail_for_good(Error error) PERDURE_EXCLUDES(mutex_);

@@ -1,6 +1,7 @@
 #include "store/transaction_state.h"
 
 #include "base/assert.h"
+#include "base/seeded_bug.h"
 #include "store/ranges.h"
 
 namespace perdure {
@@ -83,12 +84,14 @@ void TransactionState::renew() {
 Result<bool> TransactionState::still_valid(ReadView& view, Reads which) const {
   for (const KeyRead& read : key_reads_) {
     if (which == Reads::kConflicting && !read.conflicts) continue;
+    if (seeded(SeededBug::kSkipReadValidation)) continue;
     auto version = view.version_of(read.key);
     if (!version) return std::unexpected(std::move(version.error()));
     if (*version != read.version) return false;
   }
   for (const RangeReadNote& read : range_reads_) {
     if (which == Reads::kConflicting && !read.conflicts) continue;
+    if (seeded(SeededBug::kDropReadRange)) continue;
     // One row more than was there is enough to see a difference.
     auto now = view.fingerprint(read.range, read.fingerprint.rows() + 1);
     if (!now) return std::unexpected(std::move(now.error()));

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/endian.h"
+#include "base/seeded_bug.h"
 
 namespace perdure {
 
@@ -26,6 +27,7 @@ Result<Applied> Committer::Resolver::apply(CommitView& view) {
   auto row = BatchRow::read(committer_, view);
   if (!row) return std::unexpected(std::move(row.error()));
   applied_ = row->applied >= committer_.batch_number_;
+  if (seeded(SeededBug::kSkipUnknownFence)) return Applied::kNothing;
   row->fence = committer_.batch_number_;
   if (auto put = row->write(committer_, view); !put) return std::unexpected(std::move(put.error()));
   return Applied::kSomething;
@@ -51,6 +53,7 @@ void Committer::resolve() {
     if (!timers_) return;  // Stopped.
     state_ = State::kResolving;
   }
+  if (seeded(SeededBug::kRetryUnknown)) return resolved(false);
   if (!resolver_) resolver_ = std::make_unique<Resolver>(*this);
   engine_.commit(*resolver_);
 }

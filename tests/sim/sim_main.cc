@@ -13,6 +13,6 @@ int main(int argc, char** argv) {
       if (!only.empty() && sc.name != only) continue;
       auto o = run_once(sc, seed, argc>4 ? Trace::Keep::kLines : Trace::Keep::kHash);
       for (auto& l : o.trace) std::printf("%s\n", l.c_str());
-      if (!o.violations.empty()||n<4) std::printf("%s %lu: ops %lu steps %lu time %.1f hash %lx %s\n", sc.name.c_str(), seed, o.operations, o.steps, double(o.virtual_time.count())/1e9, o.trace_hash, o.violations.empty()?"":o.violations[0].c_str());
+      std::fflush(stdout); if (!o.violations.empty()||n<4||o.steps>100000) std::printf("%s %lu: ops %lu steps %lu time %.1f hash %lx %s\n", sc.name.c_str(), seed, o.operations, o.steps, double(o.virtual_time.count())/1e9, o.trace_hash, o.violations.empty()?"":o.violations[0].c_str());
     }
 }
