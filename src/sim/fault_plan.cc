@@ -72,6 +72,7 @@ FaultEvent draw_event(FaultClass kind, const RunShape& shape, Random& random) {
     event.degree = random() % 2 == 0 ? event.degree : std::max<std::int64_t>(event.degree / 16, 1);
   event.duration = std::min(event.duration, shape.duration - event.start);
   if (kind == kCrash) event.moment = static_cast<FaultEvent::Moment>(random() % 3);
+  if (kind == kPowerCut && random() % 3 > 0) event.moment = FaultEvent::Moment::kBeforeAnswer;
   return event;
 }
 

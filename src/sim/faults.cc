@@ -76,7 +76,8 @@ std::string to_string(const FaultEvent& event) {
   text += degree_of(event);
   if (event.duration > Duration{}) text += ", for " + show_time(event.duration) + " s";
   if (event.moment == FaultEvent::Moment::kBeforeApply) text += ", before its next commit is applied";
-  if (event.moment == FaultEvent::Moment::kBeforeAnswer) text += ", before its next commit is answered";
+  if (event.moment == FaultEvent::Moment::kBeforeAnswer)
+    text += event.kind == kPowerCut ? ", soon after the next commit" : ", before its next commit is answered";
   return text;
 }
 

@@ -64,11 +64,11 @@ struct FaultEvent {
   /// retired); milliseconds (late_bell, wall_jump with its sign, restart delay of crash and power_cut); a factor
   /// (slow_disk); 0 only the reserve is left, 1 nothing is (full_disk).
   std::int64_t degree;
-  /// When exactly a crash comes.
+  /// When exactly a crash or a power cut comes.
   enum class Moment : std::uint8_t {
     kAtOnce,
     kBeforeApply,  ///< When the node's next commit reaches the store, before it is applied.
-    kBeforeAnswer  ///< When it has been applied, before it is answered.
+    kBeforeAnswer  ///< When it has been applied, before it is answered. A power cut: soon after anybody's next commit.
   } moment = Moment::kAtOnce;
 
   Duration end() const { return start + duration; }
