@@ -26,6 +26,8 @@ Severity severity_of(FaultClass kind) {
       return {{20, 600}, {500, 8000}};
     case kUnavailable:
       return {{0, 0}, {10, 7000}};
+    case kOutage:
+      return {{0, 0}, {8000, 16000}};
     case kLateBell:
       return {{10, 4000}, {500, 10000}};
     case kLostBell:

@@ -19,6 +19,7 @@ constexpr FaultInfo kFaults[] = {
     {kUnknownLost, "unknown_lost", kWindow, kAnyNodes, kLittle},
     {kUnknownLate, "unknown_late", kWindow, kAnyNodes, kLittle},
     {kUnavailable, "unavailable", kWindow, kAnyNodes, kMuch},
+    {kOutage, "outage", kWindow, kAllNodes, kMuch},
     {kLateBell, "late_bell", kWindow, kAnyNodes, kLittle},
     {kLostBell, "lost_bell", kWindow, kAnyNodes, kLittle},
     {kSlowDisk, "slow_disk", kWindow, kAllNodes, kMuch},
@@ -35,6 +36,7 @@ std::string degree_of(const FaultEvent& event) {
   std::string number = std::to_string(event.degree);
   switch (event.kind) {
     case kUnavailable:
+    case kOutage:
     case kPause:
       return "";
     case kLateBell:

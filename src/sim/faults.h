@@ -22,6 +22,7 @@ enum class FaultClass : std::uint8_t {
   kUnknownLost,     ///< A commit is lost before it arrives.
   kUnknownLate,     ///< A commit arrives after its sender has been told that nobody knows.
   kUnavailable,     ///< The store cannot be reached.
+  kOutage,          ///< The store cannot be reached by anybody, for longer than most sessions live.
   kLateBell,        ///< Other nodes hear of changes late.
   kLostBell,        ///< Other nodes do not hear of changes, until they ask.
   kSlowDisk,        ///< Commits and their syncs take long.
@@ -32,7 +33,7 @@ enum class FaultClass : std::uint8_t {
   kCrash,           ///< A node dies, and another life of it begins later.
   kPowerCut,        ///< All nodes die, and with them what was not synced.
 };
-inline constexpr std::size_t kFaultClasses = 14;
+inline constexpr std::size_t kFaultClasses = 15;
 
 struct FaultInfo {
   FaultClass kind;

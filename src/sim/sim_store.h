@@ -40,7 +40,9 @@ class SimStore {
   Trace& trace() { return trace_; }
   NodeScheduler& world() { return world_; }
   const std::shared_ptr<memory::MemoryRows>& rows() const { return rows_; }
-  bool reachable(int node) const { return !faults_.degree(FaultClass::kUnavailable, node); }
+  bool reachable(int node) const {
+    return !faults_.degree(FaultClass::kUnavailable, node) && !faults_.degree(FaultClass::kOutage, node);
+  }
 
   // For engines. An id names one life of a node for ever.
   std::uint64_t join(SimEngine& engine);

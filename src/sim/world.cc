@@ -199,6 +199,7 @@ void World::begin(const FaultEvent& event) {
       power_cut(std::chrono::milliseconds(event.degree));
       break;
     case FaultClass::kUnavailable:
+    case FaultClass::kOutage:
     case FaultClass::kSlowDisk:
     case FaultClass::kFullDisk:
       faults_.count(event.kind);

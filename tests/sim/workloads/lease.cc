@@ -6,7 +6,7 @@
 //
 //   - no two nodes believe in the same lease at once, and nobody is fenced out while it believes;
 //   - the log of a lease never shows an older token after a newer one (D1), nor anything written under a token once the
-//     lease has been seen free;
+//     lease has been seen free, also where the token was handed to somebody on another node;
 //   - no token is given out twice, and whoever loses its session is told so on each lease;
 //   - once faults stop, each lease has a holder who can write within TTL + 1 s (D5), and nothing is left of the dead.
 #include <map>
@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kFree = "free";
+constexpr std::string_view kWhileFree = " while free";
 
 class LeaseWorkload final : public Workload {
  public:
@@ -31,6 +32,8 @@ class LeaseWorkload final : public Workload {
       : world_(world), ttl_(milliseconds(world.knob("ttl_ms"))), lives_(static_cast<std::size_t>(world.nodes())) {
     for (std::int64_t i = 0; i < world.knob("leases"); ++i) names_.push_back("lease " + std::to_string(i));
   }
+
+  void setup(Setup&) override { look_around(); }
 
   void start(SimNode& node) override {
     auto& life = lives_[static_cast<std::size_t>(node.index())];
@@ -85,7 +88,9 @@ class LeaseWorkload final : public Workload {
 
   SessionOptions options(const LifePtr& life) {
     Duration renew = ttl_ * world_.knob("renew_percent") / 100;
-    return {.ttl = ttl_,
+    // Somebody who outlives every outage, and looks on.
+    bool patient = world_.knob("patient") == 1 && life->node->index() == 0;
+    return {.ttl = patient ? std::chrono::minutes(2) : ttl_,
             .renew = renew,
             .name = life->node->name(),
             // Weak: the session is part of the life.
@@ -167,13 +172,9 @@ class LeaseWorkload final : public Workload {
     world_.note(who, "gets " + lease.name() + " with token " + lease.token().to_string());
     if (!tokens_.insert({lease.name(), lease.token().to_string()}).second)
       world_.violation(who + " got " + lease.name() + " with a token that was given out before");
-    for (const LifePtr& other : lives_) {
-      if (!other || other == life || other->over() || !lease.held()) continue;
-      auto theirs = other->held.find(lease.name());
-      if (theirs != other->held.end() && theirs->second.held())
-        world_.violation(other->node->name() + " and " + who + " believe in " + lease.name() + " at once");
-    }
     life->held.insert_or_assign(lease.name(), lease);
+    const LifePtr& helper = lives_[draw(life->node->random(), 0, lives_.size() - 1)];
+    if (helper && !helper->over() && chance(life->node->random(), 500)) help(helper, lease.name(), lease.token(), 15);
     work(life, lease, static_cast<int>(draw(life->node->random(), 1, 12)));
   }
 
@@ -199,6 +200,24 @@ class LeaseWorkload final : public Workload {
       return;
     }
     later(life, pause(life, "hold_ms"), [this, life, lease, steps] { work(life, lease, steps - 1); });
+  }
+
+  /// Somebody who was handed the token, and goes on until he is refused.
+  void help(const LifePtr& life, const std::string& name, const Token& token, int steps) {
+    if (steps == 0) return;
+    bool look = chance(life->node->random(), 500);
+    life->node->store().transact_async(
+        [name, token, look](Transaction& txn) {
+          fence(txn, name, token);
+          bool is_free = look && !Session::holder_of(txn, name);
+          txn.set_stamped(Stamped{log_prefix(name), {}}, token.to_string() + std::string(is_free ? kWhileFree : ""));
+        },
+        [this, life, name, token, steps](Result<void> result) {
+          if (life->over() || (!result && result.error().code == ErrorCode::kStaleToken)) return;
+          world_.count_operation();
+          later(life, pause(life, "hold_ms"), [this, life, name, token, steps] { help(life, name, token, steps - 1); });
+        },
+        ClientOptions::draw_options(*life->node));
   }
 
   void give_back(const LifePtr& life, Lease lease) {
@@ -231,6 +250,22 @@ class LeaseWorkload final : public Workload {
         });
   }
 
+  /// Somebody who sees all nodes at once.
+  void look_around() {
+    constexpr Duration kOften = milliseconds(10);
+    for (const std::string& name : names_) {
+      std::vector<std::string> believers;
+      for (const LifePtr& life : lives_) {
+        if (!life || life->over()) continue;
+        auto held = life->held.find(name);
+        if (held != life->held.end() && held->second.held()) believers.push_back(life->node->name());
+      }
+      if (believers.size() > 1)
+        world_.violation(believers[0] + " and " + believers[1] + " believe in " + name + " at once");
+    }
+    world_.at(world_.now() + kOften, [this] { look_around(); });
+  }
+
   void check_leaders() {
     if (world_.disturbed_since(healed_)) {
       // A node is still standing still.
@@ -256,7 +291,13 @@ class LeaseWorkload final : public Workload {
         newest = std::max(newest, *Stamp::decode(BytesView(row.key).substr(log_prefix(name).size())));
         continue;
       }
-      Stamp token = Token::parse(row.value)->stamp;
+      std::string_view written = row.value;
+      if (written.ends_with(kWhileFree)) {
+        written.remove_suffix(kWhileFree.size());
+        world_.violation(name + " was written to while it was free, in the transaction " +
+                         std::to_string(row.version.number));
+      }
+      Stamp token = Token::parse(written)->stamp;
       if (token < newest)
         world_.violation(name + " was written to under an old token, in the transaction " +
                          std::to_string(row.version.number));
@@ -283,12 +324,13 @@ class LeaseWorkload final : public Workload {
 
 const RegisterWorkload kLease({"lease",
                                "a lease has one holder, and whoever has lost it cannot write",
-                               {{"ttl_ms", {400, 6000}, "the TTL of the sessions"},
-                                {"renew_percent", {10, 60}, "of the TTL is their period of renewal"},
+                               {{"ttl_ms", {200, 6000}, "the TTL of the sessions"},
+                                {"renew_percent", {10, 80}, "of the TTL is their period of renewal"},
                                 {"leases", {1, 3}, "that all nodes contend for"},
                                 {"hold_ms", {20, 800}, "the longest pause between two writes of a holder"},
                                 {"think_ms", {1, 3000}, "the longest pause between holding and contending"},
                                 {"audit_ms", {50, 400}, "between two looks at what is free"},
+                                {"patient", {0, 0}, "1 if the first node has a TTL of minutes"},
                                 {"nobody_dies", {0, 0}, "1 where nobody may be taken for dead"}},
                                make<LeaseWorkload>});
 
