@@ -37,12 +37,19 @@ if(PERDURE_SANITIZE)
   target_link_options(perdure_flags INTERFACE -fsanitize=${PERDURE_SANITIZE})
 endif()
 
-# perdure_library(store SOURCES a.cc b.cc LIBS perdure_base): one folder of src/ is one library.
+# perdure_library(store SOURCES a.cc b.cc LIBS perdure_base): one folder of src/ is one library, which tests and other
+# folders link. Its objects also go into the libraries for applications (PerdureComponents.cmake), static or shared: so
+# they are fit for both, and hide all that is not marked PERDURE_EXPORT.
 function(perdure_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
-  add_library(perdure_${name} STATIC ${ARG_SOURCES})
-  set_target_properties(perdure_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(perdure_${name} PUBLIC perdure_headers ${ARG_LIBS} PRIVATE perdure_flags)
+  add_library(perdure_${name}_objects OBJECT EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  set_target_properties(perdure_${name}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                                           VISIBILITY_INLINES_HIDDEN ON)
+  add_library(perdure_${name} STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:perdure_${name}_objects>)
+  set_target_properties(perdure_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  foreach(target perdure_${name}_objects perdure_${name})
+    target_link_libraries(${target} PUBLIC perdure_headers ${ARG_LIBS} PRIVATE perdure_flags)
+  endforeach()
 endfunction()
 
 # perdure_test(store_test SOURCES a_test.cc LIBS perdure_store): one binary, each TEST a ctest of its own.

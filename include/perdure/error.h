@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "perdure/export.h"
+
 namespace perdure {
 
 enum class ErrorCode {
@@ -53,8 +55,8 @@ struct ErrorInfo {
 };
 
 /// The row of `code`, and the whole table in the order of the enum.
-const ErrorInfo& info(ErrorCode code);
-std::span<const ErrorInfo> error_table();
+PERDURE_EXPORT const ErrorInfo& info(ErrorCode code);
+PERDURE_EXPORT std::span<const ErrorInfo> error_table();
 
 struct Error {
   ErrorCode code;
@@ -66,7 +68,7 @@ struct Error {
 };
 
 /// "store_full: the disk of /var/lib/perdure has 3 MiB left"
-std::string to_string(const Error& error);
+PERDURE_EXPORT std::string to_string(const Error& error);
 
 template <class T>
 using Result = std::expected<T, Error>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "perdure/bytes.h"
+#include "perdure/export.h"
 
 namespace perdure {
 
@@ -20,9 +21,9 @@ struct KeyRange {
 /// them; a prefix that is empty or consists of 0xff only has none, so its range has no upper bound.
 ///
 /// For the keys that extend a packed tuple use tuple::range(): a prefix cannot tell ("a") from ("a\0").
-KeyRange prefix_range(BytesView prefix);
+PERDURE_EXPORT KeyRange prefix_range(BytesView prefix);
 
 /// `key` and nothing else.
-KeyRange single_key(BytesView key);
+PERDURE_EXPORT KeyRange single_key(BytesView key);
 
 }  // namespace perdure

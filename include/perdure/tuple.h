@@ -37,6 +37,7 @@
 
 #include "perdure/bytes.h"
 #include "perdure/error.h"
+#include "perdure/export.h"
 #include "perdure/key_range.h"
 #include "perdure/stamped.h"
 #include "perdure/tuple_element.h"
@@ -76,7 +77,7 @@ concept Packable = TextLike<T> || IntegerLike<T> || DoubleLike<T> || internal::k
 namespace internal {
 
 /// Writes elements to the end of `out`, and remembers where it left a hole for a stamp.
-class Encoder {
+class PERDURE_EXPORT Encoder {
  public:
   explicit Encoder(Bytes& out) : out_(out) {}
 
@@ -198,7 +199,7 @@ Stamped pack_stamped(const Args&... elements) {
 }
 
 /// Every key that extends the packed tuple `packed` by at least one element; `packed` itself is not among them.
-KeyRange extensions(BytesView packed);
+PERDURE_EXPORT KeyRange extensions(BytesView packed);
 
 /// Every tuple that extends the given one by at least one element; range() is every tuple but the empty one.
 /// range_onto() is the same after a prefix.
@@ -215,17 +216,17 @@ KeyRange range(const Args&... elements) {
 /// Packing of tuples whose shape is only known at run time, and the inverse of unpack().
 /// Errors: invalid_argument if a text is not UTF-8, if tuples are nested deeper than kMaxDepth, or if the number of
 /// incomplete stamps is not none for pack() and append(), one for pack_stamped(). `out` is then unchanged.
-Result<void> append(Bytes& out, const Tuple& tuple);
-Result<Bytes> pack(const Tuple& tuple);
-Result<Stamped> pack_stamped(const Tuple& tuple);
+PERDURE_EXPORT Result<void> append(Bytes& out, const Tuple& tuple);
+PERDURE_EXPORT Result<Bytes> pack(const Tuple& tuple);
+PERDURE_EXPORT Result<Stamped> pack_stamped(const Tuple& tuple);
 
 /// The tuple that `packed` is the encoding of. Strict: only what pack() writes is accepted, so that two keys never mean
 /// the same tuple.
 /// Errors: invalid_argument with the offset of the first byte that does not fit.
-Result<Tuple> unpack(BytesView packed);
+PERDURE_EXPORT Result<Tuple> unpack(BytesView packed);
 
 /// Whether `text` may be packed as text.
 /// Errors: invalid_argument if it is not UTF-8, with `what` ("the name of the worker") and the offset in the message.
-Result<void> check_text(std::string_view text, std::string_view what);
+PERDURE_EXPORT Result<void> check_text(std::string_view text, std::string_view what);
 
 }  // namespace perdure::tuple

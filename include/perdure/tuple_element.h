@@ -18,6 +18,7 @@
 
 #include "perdure/bytes.h"
 #include "perdure/error.h"
+#include "perdure/export.h"
 #include "perdure/uuid.h"
 #include "perdure/version.h"
 
@@ -70,7 +71,7 @@ concept DoubleLike = std::same_as<T, double> || std::same_as<T, float>;
 enum class Sign { kNegative, kPositive };
 
 /// An integer of up to kMaxMagnitude bytes, about 614 decimal digits. Zero is positive.
-class Integer {
+class PERDURE_EXPORT Integer {
  public:
   static constexpr std::size_t kMaxMagnitude = 255;
 
@@ -118,7 +119,7 @@ enum class Kind {
 };
 
 /// "an integer", as it stands in messages.
-std::string_view name_of(Kind kind);
+PERDURE_EXPORT std::string_view name_of(Kind kind);
 
 struct Element;
 using Tuple = std::vector<Element>;
@@ -126,7 +127,7 @@ using Tuple = std::vector<Element>;
 /// One value of any kind. Converts from everything that tuple::pack() takes, so that `Tuple{"events", 7, null}` works;
 /// only a nested tuple has to be spelled out, `Element::nested({1, 2})`, because a Tuple in the place of an Element may
 /// just as well mean its elements.
-struct Element {
+struct PERDURE_EXPORT Element {
   using Value =
       std::variant<Null, Blob, std::string, Tuple, Integer, double, bool, Uuid, Stamp, IncompleteStamp>;  // As Kind.
 
@@ -161,6 +162,6 @@ struct Element {
 
 /// A tuple as a person can read it: ("events", 7, b"\x00", null, (1.5, true)). Integers of more than 64 bits are shown
 /// in hexadecimal, a NaN with its bits. The form is for eyes and may change; it cannot be read back.
-std::string to_string(const Tuple& tuple);
+PERDURE_EXPORT std::string to_string(const Tuple& tuple);
 
 }  // namespace perdure::tuple

@@ -12,6 +12,7 @@
 
 #include "perdure/bytes.h"
 #include "perdure/error.h"
+#include "perdure/export.h"
 #include "perdure/tuple_element.h"
 
 namespace perdure::tuple {
@@ -30,7 +31,7 @@ namespace perdure::tuple {
 ///
 /// As strict as unpack(). Points into the bytes it was given, which have to outlive it and what next_text() and
 /// next_bytes() return. For one thread at a time.
-class Reader {
+class PERDURE_EXPORT Reader {
  public:
   explicit Reader(BytesView packed) : packed_(packed) {}
   Reader(const Reader&) = delete;

@@ -7,12 +7,13 @@
 #include <string_view>
 
 #include "perdure/error.h"
+#include "perdure/export.h"
 
 namespace perdure {
 
 /// Sixteen bytes that name something. Any sixteen are allowed: neither the version nor the variant field of RFC 9562
 /// is looked at. Sorts by its bytes, which is also the order of its text.
-struct Uuid {
+struct PERDURE_EXPORT Uuid {
   std::array<std::uint8_t, 16> bytes{};
   auto operator<=>(const Uuid&) const = default;
 
@@ -22,6 +23,6 @@ struct Uuid {
 };
 
 /// The 36-character form in lower case.
-std::string to_string(const Uuid& uuid);
+PERDURE_EXPORT std::string to_string(const Uuid& uuid);
 
 }  // namespace perdure

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "perdure/bytes.h"
+#include "perdure/export.h"
 
 namespace perdure {
 
@@ -17,7 +18,7 @@ struct Version {
 };
 
 /// A version, and the place of one row among those that its commit stamped: unique in a store, ordered by commit.
-struct Stamp {
+struct PERDURE_EXPORT Stamp {
   static constexpr std::size_t kSize = 12;
 
   Version version;
