@@ -2,6 +2,15 @@
 
 namespace perdure {
 
+SteadyTime steady_now() {
+  return SteadyTime(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+SteadyTime deadline_after(Duration duration) {
+  SteadyTime now = steady_now();
+  return duration > SteadyTime::max() - now ? SteadyTime::max() : now + duration;
+}
+
 void Event::set() {
   // Notifying inside the lock keeps this object alive until the notification is done: a waiter may destroy it as soon
   // as it sees the flag.
@@ -23,16 +32,14 @@ void Event::wait() {
 bool Event::wait_until(SteadyTime deadline) {
   MutexLock lock(mutex_);
   while (!set_) {
-    if (SteadyTime(std::chrono::steady_clock::now().time_since_epoch()) >= deadline) return false;
+    if (steady_now() >= deadline) return false;
     changed_.wait_until(lock, deadline);
   }
   return true;
 }
 
 bool Event::wait_for(Duration duration) {
-  auto now = SteadyTime(std::chrono::steady_clock::now().time_since_epoch());
-  bool forever = duration > Duration::max() - now.time_since_epoch();
-  return wait_until(forever ? SteadyTime::max() : now + duration);
+  return wait_until(deadline_after(duration));
 }
 
 }  // namespace perdure

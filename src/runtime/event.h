@@ -6,6 +6,11 @@
 
 namespace perdure {
 
+/// On the clock that Event and CondVar wait by, which is that of every scheduler with threads.
+SteadyTime steady_now();
+/// The moment that is `duration` from now, or the end of time.
+SteadyTime deadline_after(Duration duration);
+
 /// Something that happens once, and that a thread can block on: how the blocking forms of the API wait for the
 /// asynchronous ones. perdure's own parts never block, so simulation has no use for it.
 class Event {

@@ -12,6 +12,9 @@ inline std::uint64_t random_from(std::uint64_t state) {
   return state ^ (state >> 31);
 }
 
+/// From the machine's own chance: for the schedulers of production.
+std::uint64_t random_seed();
+
 /// A stream of numbers that depends on nothing but its seed.
 class Random {
  public:

@@ -44,4 +44,20 @@ class Scheduler : public Executor {
   virtual std::unique_ptr<Executor> lane(std::string name) = 0;
 };
 
+/// The scheduler with threads whose task this thread is running; null outside of tasks. Unlike runs_here it can be
+/// compared with one that may be gone already.
+const Scheduler* current_scheduler();
+
+/// While it lives, this thread counts as running a task of `scheduler`.
+class RunningOn {
+ public:
+  explicit RunningOn(const Scheduler& scheduler);
+  ~RunningOn();
+  RunningOn(const RunningOn&) = delete;
+  RunningOn& operator=(const RunningOn&) = delete;
+
+ private:
+  const Scheduler* const before_;
+};
+
 }  // namespace perdure

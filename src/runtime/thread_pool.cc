@@ -6,19 +6,35 @@
 #include <random>
 
 #include "base/assert.h"
+#include "runtime/event.h"
 #include "runtime/random.h"
 
 namespace perdure {
 namespace {
 
-thread_local const ThreadPool* current_pool = nullptr;
+thread_local const Scheduler* current = nullptr;
 
 }  // namespace
 
-ThreadPool::ThreadPool(std::string name, unsigned threads) {
-  check(threads > 0, "a thread pool without threads");
+const Scheduler* current_scheduler() {
+  return current;
+}
+
+RunningOn::RunningOn(const Scheduler& scheduler) : before_(current) {
+  current = &scheduler;
+}
+
+RunningOn::~RunningOn() {
+  current = before_;
+}
+
+std::uint64_t random_seed() {
   std::random_device device;
-  random_state_ = (std::uint64_t{device()} << 32) | device();
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+ThreadPool::ThreadPool(std::string name, unsigned threads) : random_state_(random_seed()) {
+  check(threads > 0, "a thread pool without threads");
   for (unsigned i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { run(); });
     pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());
@@ -47,26 +63,22 @@ void ThreadPool::post(Task task) {
 
 Executor::TimerId ThreadPool::at(SteadyTime when, Task task) {
   MutexLock lock(mutex_);
-  TimerId id = ++last_timer_;
-  bool is_next = timers_.empty() || when < timers_.begin()->first.first;
-  timers_.emplace(TimerKey{when, id}, std::move(task));
-  due_.emplace(id, when);
+  auto next = timers_.next();
+  TimerId id = timers_.add(when, std::move(task));
   // Only an idle thread waits for timers, and only a new earliest one changes how long it may sleep.
-  if (is_next && idle_ > 0) wake_.notify_one();
+  if ((!next || when < *next) && idle_ > 0) wake_.notify_one();
   return id;
 }
 
 bool ThreadPool::cancel(TimerId timer) {
+  std::optional<Task> removed;  // Dies outside of the lock.
   MutexLock lock(mutex_);
-  auto due = due_.find(timer);
-  if (due == due_.end()) return false;
-  timers_.erase({due->second, timer});
-  due_.erase(due);
-  return true;
+  removed = timers_.remove(timer);
+  return removed.has_value();
 }
 
 SteadyTime ThreadPool::now() {
-  return SteadyTime(std::chrono::steady_clock::now().time_since_epoch());
+  return steady_now();
 }
 
 WallTime ThreadPool::wall_now() {
@@ -79,7 +91,7 @@ std::uint64_t ThreadPool::random() {
 }
 
 bool ThreadPool::runs_here() const {
-  return current_pool == this;
+  return current == this;
 }
 
 std::unique_ptr<Executor> ThreadPool::lane(std::string name) {
@@ -87,7 +99,7 @@ std::unique_ptr<Executor> ThreadPool::lane(std::string name) {
 }
 
 void ThreadPool::run() {
-  current_pool = this;
+  RunningOn here(*this);
   // Timers of tens of microseconds are set here; the kernel's default slack alone is 50.
   prctl(PR_SET_TIMERSLACK, 1000);
   MutexLock lock(mutex_);
@@ -104,24 +116,18 @@ void ThreadPool::run() {
       return;
     } else {
       ++idle_;
-      if (timers_.empty())
-        wake_.wait(lock);
+      if (auto next = timers_.next())
+        wake_.wait_until(lock, *next);
       else
-        wake_.wait_until(lock, timers_.begin()->first.first);
+        wake_.wait(lock);
       --idle_;
     }
   }
 }
 
 void ThreadPool::promote_due_timers() {
-  if (timers_.empty()) return;
-  SteadyTime time = now();
-  while (!timers_.empty() && timers_.begin()->first.first <= time) {
-    auto timer = timers_.begin();
-    ready_.push_back(std::move(timer->second));
-    due_.erase(timer->first.second);
-    timers_.erase(timer);
-  }
+  if (!timers_.next()) return;
+  timers_.take_due(now(), ready_);
   // This thread takes the first; the others may be asleep.
   if (ready_.size() > 1 && idle_ > 0) wake_.notify_all();
 }

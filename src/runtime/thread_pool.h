@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <deque>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
+#include "runtime/timer_queue.h"
 
 namespace perdure {
 
@@ -32,8 +32,6 @@ class ThreadPool final : public Scheduler {
   std::unique_ptr<Executor> lane(std::string name) override;
 
  private:
-  using TimerKey = std::pair<SteadyTime, TimerId>;
-
   void run();
   /// Moves timers that are due to the queue.
   void promote_due_timers() PERDURE_REQUIRES(mutex_);
@@ -41,10 +39,7 @@ class ThreadPool final : public Scheduler {
   Mutex mutex_;
   CondVar wake_;
   std::deque<Task> ready_ PERDURE_GUARDED_BY(mutex_);
-  std::map<TimerKey, Task> timers_ PERDURE_GUARDED_BY(mutex_);
-  /// When each timer that has not run is due: what cancel needs to find it in timers_.
-  std::map<TimerId, SteadyTime> due_ PERDURE_GUARDED_BY(mutex_);
-  TimerId last_timer_ PERDURE_GUARDED_BY(mutex_) = 0;
+  TimerQueue timers_ PERDURE_GUARDED_BY(mutex_);
   unsigned idle_ PERDURE_GUARDED_BY(mutex_) = 0;
   bool stopping_ PERDURE_GUARDED_BY(mutex_) = false;
 
