@@ -5,7 +5,8 @@
 
 namespace perdure {
 
-/// Ends the process with a message on the abort path. For broken invariants only: what is durable is safe, and
+/// Ends the process by abort(), with the text where the host finds it: see perdure/fatal.h. Nothing is printed, and no
+/// handler is called, for what is broken may be anything. For broken invariants only: what is durable is safe, and
 /// starting again from it is a tested path, while going on with a broken state is not.
 [[noreturn]] void die(std::string_view what, std::source_location where = std::source_location::current());
 
