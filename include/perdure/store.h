@@ -13,10 +13,22 @@
 #include <type_traits>
 
 #include "perdure/error.h"
+#include "perdure/export.h"
+#include "perdure/log.h"
+#include "perdure/metrics.h"
 #include "perdure/time.h"
 #include "perdure/transaction.h"
 
 namespace perdure {
+
+class ManualExecutor;
+
+/// What becomes of the process when its store has failed for good.
+enum class WhenFailed {
+  kAbort,  ///< It ends by abort(), see perdure/fatal.h: what is durable is safe, and starting again is the tested way
+           ///< on.
+  kRefuseCalls,  ///< It goes on without the store: every later call fails with kStoreFailed, and close() works.
+};
 
 struct StoreOptions {
   /// Threads for bodies and callbacks; 0 takes one per core, at least two. Commits have a thread of their own.
@@ -29,11 +41,15 @@ struct StoreOptions {
   /// LMDB only: with less room than this left, transactions of Reserve::kKeepOut are refused with kStoreFull, so that
   /// those that free space still fit.
   std::size_t reserve_bytes = std::size_t{16} << 20;
-  /// Called once, on the commit thread, when the store has failed for good (a failed sync, a broken invariant); it must
-  /// not close the store. The default ends the process:
-  /// what is durable is safe, and starting again is the tested way on. If it returns, every later call fails with
-  /// kStoreFailed.
+  /// Called once, on the commit thread, when the store has failed for good (a failed sync, say): to report it, before
+  /// what `when_failed` says. It must not use the store, nor throw.
   std::function<void(const Error&)> on_fatal = {};
+  WhenFailed when_failed = WhenFailed::kAbort;
+  /// Instead of threads: bodies and callbacks run where the host polls. See perdure/manual_executor.h.
+  std::shared_ptr<ManualExecutor> executor = {};
+  /// Where the store reports what it does, and what it counts and measures; nowhere by default.
+  LogSink log = {};
+  std::shared_ptr<MetricsSink> metrics = {};
 };
 
 /// How a body may be run.
@@ -74,9 +90,13 @@ class StoreImpl;
 class Engine;
 class Scheduler;
 
-/// A handle on an open store; copies share it. Thread-safe. The store closes when the last copy is gone, which must not
-/// be in one of its own callbacks.
-class Store {
+/// A handle on an open store; copies share it. Thread-safe. The store closes when the last copy is gone, which waits
+/// for what is under way without a bound, and must not be in one of its own callbacks, bodies or sinks: that aborts.
+///
+/// fork(): a child cannot use the stores of its parent. There every call fails with kInvalidArgument, watches count as
+/// cancelled, and handles are dropped without touching anything of the parent's, which goes on undisturbed. The child
+/// may open the same directory anew. fork() in the body of a transaction is for children that exec or _exit there.
+class PERDURE_EXPORT Store {
  public:
   /// Opens, and makes if it is not there, the store that `url` names: "lmdb:DIR" (a directory of this machine, which
   /// several processes may have open at once) or "memory:" (gone with the handle). Blocks.
@@ -117,9 +137,13 @@ class Store {
 
   const Limits& limits() const;
 
-  /// Refuses new work with kClosed, waits for what is under way, and releases the files. Idempotent. Must not be called
-  /// from a callback.
-  void close();
+  /// Refuses new work with kClosed, waits for what is under way, and releases the files. Idempotent, and good in any
+  /// thread but a callback, body or sink of the store. With an executor, call it on the thread that polls: it runs what
+  /// is left to run.
+  /// Errors: kDeadline if calls are still under way after `grace`: the store stays closed for new ones, and a later
+  /// close, or the end of the last handle, finishes it. kInvalidArgument in a callback, body or sink, and in a child of
+  /// fork(): nothing has happened.
+  Result<void> close(Duration grace = std::chrono::seconds(30));
 
   /// For tests and for the parts of perdure that bring their own: a store on a given engine and scheduler, which must
   /// outlive it.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "perdure/bytes.h"
+#include "perdure/export.h"
 #include "perdure/key_range.h"
 #include "perdure/stamped.h"
 #include "perdure/time.h"
@@ -57,7 +58,7 @@ class WatchState;
 
 /// Reads at one consistent point of the store's history, the transaction's own writes included.
 /// A reader is valid only inside the body that it was given to, on the thread that runs the body.
-class Reader {
+class PERDURE_EXPORT Reader {
  public:
   /// The value of `key`, or nothing if there is none.
   std::optional<Bytes> get(BytesView key);
@@ -82,7 +83,7 @@ class Reader {
 /// Fires once when a key changes after the transaction that made it has committed. It never misses a change, also one
 /// that is changed back at once, and may fire without one. Copies share one watch. Thread-safe.
 /// Crash: a watch lives in this process only, and costs the store nothing.
-class Watch {
+class PERDURE_EXPORT Watch {
  public:
   Watch() = default;
   /// Blocks until it has fired (true) or `timeout` has passed (false).
@@ -91,7 +92,7 @@ class Watch {
   /// should not block, and must not throw. Dropped when the store is closed.
   /// Replaces an earlier callback. Never runs after `cancel` has returned, unless it is running by then.
   void then(std::move_only_function<void()> callback);
-  /// Forgets the watch; `wait` returns true, as it does when the store is closed.
+  /// Forgets the watch; `wait` returns true, as it does when the store is closed, and in a child of fork().
   void cancel();
 
  private:
@@ -100,7 +101,7 @@ class Watch {
   std::shared_ptr<WatchState> state_;
 };
 
-class Transaction : public Reader {
+class PERDURE_EXPORT Transaction : public Reader {
  public:
   /// Reads that conflict with nobody: for looking for work, for bounds and for hints. Follow up with
   /// `add_read_conflict` on what the decision really hangs on.
@@ -134,7 +135,7 @@ class Transaction : public Reader {
 };
 
 /// A counter as `Transaction::add` keeps it; nothing (absent) is 0, and so is anything but eight bytes.
-std::int64_t decode_counter(const std::optional<Bytes>& value);
-Bytes encode_counter(std::int64_t value);
+PERDURE_EXPORT std::int64_t decode_counter(const std::optional<Bytes>& value);
+PERDURE_EXPORT Bytes encode_counter(std::int64_t value);
 
 }  // namespace perdure

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/assert.h"
 #include "base/seeded_bug.h"
 #include "store/ranges.h"
 #include "store/unknown_commit.h"
@@ -207,12 +206,16 @@ void Committer::finish(const Result<void>& outcome) {
     }
     queue_.clear();
   }
+  std::size_t taken = batch_.size();
   batch_.clear();
   state_ = State::kIdle;
   SteadyTime now = scheduler_.now();
+  Duration took = now - started_;
   expected_ = deliveries.size() + queue_.size();
-  gather_until_ = now + std::min((now - started_) / 4, kGatherMax);
+  gather_until_ = now + std::min(took / 4, kGatherMax);
   lock.unlock();
+  report_batch(taken, took, now);
+  report_outcomes(deliveries);
   deliver(std::move(deliveries));
   lock.lock();
   if (state_ == State::kIdle) start_or_gather();
@@ -245,11 +248,9 @@ void Committer::fail_for_good(Error error) {
     }
     queue_.clear();
   }
+  report_outcomes(deliveries);
   deliver(std::move(deliveries));
-  if (options_.on_fatal)
-    options_.on_fatal(error);
-  else
-    die("the store failed: " + error.message);
+  report_failure(error);
 }
 
 Result<Receipt> Committer::unknown(const std::string& why) const {
@@ -332,6 +333,7 @@ void Committer::answer_overdue() {
     for (auto& call : queue_) next = std::min(next, call->deadline());
     if (next != SteadyTime::max()) watch_deadline(next);
   }
+  report_outcomes(deliveries);
   deliver(std::move(deliveries));
 }
 

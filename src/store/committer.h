@@ -88,6 +88,12 @@ class Committer final : private CommitJob {
   SteadyTime back_off(Call& call);
   void deliver(std::vector<Delivery> deliveries);
 
+  // To the sinks, without a lock.
+  void report_batch(std::size_t transactions, Duration took, SteadyTime now) PERDURE_EXCLUDES(mutex_);
+  void report_outcomes(const std::vector<Delivery>& deliveries) const PERDURE_EXCLUDES(mutex_);
+  /// Does what the options say of a failed store, and so may not return.
+  void report_failure(const Error& error) PERDURE_EXCLUDES(mutex_);
+
   void watch_deadline(SteadyTime deadline) PERDURE_REQUIRES(mutex_);
   void answer_overdue() PERDURE_EXCLUDES(mutex_);
   Executor::TimerId timer(SteadyTime when, void (Committer::*run)()) PERDURE_REQUIRES(mutex_);
@@ -124,6 +130,7 @@ class Committer final : private CommitJob {
   std::unique_ptr<Executor> timers_ PERDURE_GUARDED_BY(mutex_);
   /// How many calls are still to be committed one by one, after their batch did not fit.
   std::size_t alone_ PERDURE_GUARDED_BY(mutex_) = 0;
+  SteadyTime slow_record_from_ PERDURE_GUARDED_BY(mutex_);
 
   // The batch under way: touched by one thread at a time, whoever the engine calls, ordered by the engine.
   Calls batch_;

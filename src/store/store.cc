@@ -1,8 +1,10 @@
 #include "perdure/store.h"
 
+#include "runtime/manual_scheduler.h"
 #include "runtime/thread_pool.h"
 #include "store/lmdb/lmdb_engine.h"
 #include "store/memory/memory_engine.h"
+#include "store/report.h"
 #include "store/store_impl.h"
 
 namespace perdure {
@@ -24,16 +26,22 @@ Result<std::unique_ptr<Engine>> make_engine(std::string_view url, Scheduler& sch
 }  // namespace
 
 Result<Store> Store::open(std::string_view url, StoreOptions options) {
-  unsigned threads = options.threads > 0 ? options.threads : std::max(2u, ThreadPool::cores());
-  auto scheduler = std::make_unique<ThreadPool>("perdure", threads);
-  auto engine = make_engine(url, *scheduler, options);
+  std::unique_ptr<Scheduler> owned;
+  if (!options.executor) {
+    unsigned threads = options.threads > 0 ? options.threads : std::max(2u, ThreadPool::cores());
+    owned = std::make_unique<ThreadPool>("perdure", threads);
+  }
+  Scheduler& scheduler = owned ? *owned : ManualExecutorAccess::scheduler(*options.executor);
+  auto engine = make_engine(url, scheduler, options);
   if (!engine) return std::unexpected(std::move(engine.error()));
-  Scheduler& used = *scheduler;
-  return Store(std::make_shared<StoreImpl>(std::move(*engine), used, std::move(scheduler), std::move(options)));
+  log(options, LogLevel::kInfo, "store", "the store is open", {{"url", url}});
+  return Store(StoreImpl::shared(
+      std::make_unique<StoreImpl>(std::move(*engine), scheduler, std::move(owned), std::move(options))));
 }
 
 Result<Store> Store::on_engine(std::unique_ptr<Engine> engine, Scheduler& scheduler, StoreOptions options) {
-  return Store(std::make_shared<StoreImpl>(std::move(engine), scheduler, nullptr, std::move(options)));
+  return Store(
+      StoreImpl::shared(std::make_unique<StoreImpl>(std::move(engine), scheduler, nullptr, std::move(options))));
 }
 
 Result<Receipt> Store::run(ErasedBody body, const TransactOptions& options) {
@@ -78,8 +86,8 @@ const Limits& Store::limits() const {
   return impl_->limits();
 }
 
-void Store::close() {
-  impl_->close();
+Result<void> Store::close(Duration grace) {
+  return impl_->close(grace);
 }
 
 }  // namespace perdure

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/assert.h"
+#include "store/report.h"
 
 namespace perdure {
 namespace {
@@ -18,6 +19,17 @@ struct InBody {
 
 Error closed_error() {
   return {ErrorCode::kClosed, "the store was closed"};
+}
+
+Error forked_error() {
+  return {ErrorCode::kInvalidArgument,
+          "the store was opened before fork(), and belongs to the parent; open it again in the child"};
+}
+
+ManualScheduler* manual_of(const StoreOptions& options, const Scheduler& scheduler) {
+  if (!options.executor) return nullptr;
+  ManualScheduler& manual = ManualExecutorAccess::scheduler(*options.executor);
+  return &manual == &scheduler ? &manual : nullptr;
 }
 
 Result<Receipt> too_late(const Call& call) {
@@ -114,27 +126,60 @@ class StoreImpl::BlockingCall final : public Call {
   std::optional<SteadyTime> rerun_at_ PERDURE_GUARDED_BY(mutex_);
 };
 
+class StoreImpl::Callbacks final : public Executor {
+ public:
+  explicit Callbacks(StoreImpl& store) : store_(store) {}
+
+  void post(Task task) override {
+    {
+      MutexLock lock(store_.mutex_);
+      ++store_.inside_;
+    }
+    store_.scheduler_.post([this, task = std::move(task)]() mutable {
+      task();
+      task = nullptr;
+      store_.leave();
+    });
+  }
+  TimerId at(SteadyTime, Task) override { die("watches have no timers"); }
+  bool cancel(TimerId) override { die("watches have no timers"); }
+
+ private:
+  StoreImpl& store_;
+};
+
 StoreImpl::StoreImpl(std::unique_ptr<Engine> engine, Scheduler& scheduler, std::unique_ptr<Scheduler> owned,
                      StoreOptions options)
     : options_(std::move(options)),
       limits_(engine->capabilities().limits),
       owned_scheduler_(std::move(owned)),
       scheduler_(scheduler),
-      watches_(std::make_shared<WatchRegistry>(scheduler, options_.watches_max)),
+      manual_(manual_of(options_, scheduler)),
+      callbacks_(std::make_unique<Callbacks>(*this)),
+      watches_(std::make_shared<WatchRegistry>(*callbacks_, options_.watches_max, fork_mark_)),
       engine_(std::move(engine)),
       committer_(std::make_unique<Committer>(*engine_, scheduler_, *watches_, options_)) {
   engine_->listen(watches_.get());
 }
 
 StoreImpl::~StoreImpl() {
-  close();
+  auto closed = close(Duration::max());
+  check(closed.has_value(), closed ? "" : "the last handle of a store was dropped: " + closed.error().message);
+}
+
+std::shared_ptr<StoreImpl> StoreImpl::shared(std::unique_ptr<StoreImpl> store) {
+  return {store.release(), [](StoreImpl* impl) {
+            if (!impl->fork_mark_->forked()) delete impl;
+          }};
 }
 
 Result<Receipt> StoreImpl::run(Call::BodyFn body, const TransactOptions& options) {
   if (in_body)
     return fail(ErrorCode::kInvalidArgument,
                 "transact was called inside the body of a transaction; use the transaction that the body was given");
-  if (!enter()) return std::unexpected(closed_error());
+  if (InSink::here())
+    return fail(ErrorCode::kInvalidArgument, "transact was called in a sink of the store, which must not use it");
+  if (auto entered = enter(); !entered) return std::unexpected(std::move(entered.error()));
   auto result = std::make_shared<BlockingCall>(*this, marked(std::move(body)), options)->drive(*this);
   leave();
   return result;
@@ -142,9 +187,9 @@ Result<Receipt> StoreImpl::run(Call::BodyFn body, const TransactOptions& options
 
 void StoreImpl::run_async(Call::BodyFn body, std::move_only_function<void(Result<Receipt>)> done,
                           const TransactOptions& options) {
-  if (!enter()) {
+  if (auto entered = enter(); !entered) {
     // Inside the call, for the scheduler may be gone with the store.
-    done(std::unexpected(closed_error()));
+    done(std::unexpected(std::move(entered.error())));
     return;
   }
   auto call = std::make_shared<AsyncCall>(*this, marked(std::move(body)), std::move(done), options);
@@ -162,6 +207,7 @@ std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& c
   auto ran = state.run(call->body());
   if (!ran && state.beaten()) {
     call->count_conflict();
+    count(options_, Metric::kConflicts, 1);
     call->rerun(scheduler_.now() + std::chrono::microseconds(scheduler_.random() % 1000));
     return std::nullopt;
   }
@@ -204,41 +250,98 @@ SteadyTime StoreImpl::deadline_of(const TransactOptions& options) {
 }
 
 Result<StoreImpl::Use> StoreImpl::use() {
-  if (!enter()) return std::unexpected(closed_error());
+  if (auto entered = enter(); !entered) return std::unexpected(std::move(entered.error()));
   return Use(this);
 }
 
-bool StoreImpl::enter() {
+Result<void> StoreImpl::enter() {
+  // Before the lock, which a thread of the parent may have held when the child was made.
+  if (fork_mark_->forked()) return std::unexpected(forked_error());
   MutexLock lock(mutex_);
-  if (phase_ != Phase::kOpen) return false;
+  if (phase_ != Phase::kOpen) return std::unexpected(closed_error());
   ++inside_;
-  return true;
+  return {};
 }
 
 void StoreImpl::leave() {
   MutexLock lock(mutex_);
-  if (--inside_ == 0) left_.notify_all();
+  if (--inside_ > 0) return;
+  left_.notify_all();
+  // Whoever closes such a store waits for tasks, since it has to run them.
+  if (manual_ && phase_ != Phase::kOpen) manual_->post([] {});
 }
 
-void StoreImpl::close() {
+// Closing.
+
+Result<void> StoreImpl::may_wait(const std::string& what) const {
+  auto refuse = [&](const char* where) {
+    return fail(ErrorCode::kInvalidArgument,
+                what + " was called in " + where + " of the store, and would wait for itself");
+  };
+  if (in_body) return refuse("a body");
+  if (InSink::here()) return refuse("a sink");
+  if (current_scheduler() == &scheduler_) return refuse("a callback");
+  return {};
+}
+
+Result<void> StoreImpl::close(Duration grace) {
+  if (fork_mark_->forked()) return std::unexpected(forked_error());
+  if (auto allowed = may_wait("close"); !allowed) return allowed;
+  SteadyTime until = deadline_after(grace);
   MutexLock lock(mutex_);
-  check(phase_ != Phase::kOpen || !owned_scheduler_ || !scheduler_.runs_here(),
-        "a store is not closed, nor its last handle dropped, in a callback of its own");
   if (phase_ == Phase::kOpen) phase_ = Phase::kClosing;
-  while (inside_ > 0 || phase_ == Phase::kReleasing) left_.wait(lock);
-  if (phase_ == Phase::kReleased) return;
+  auto still_inside = [&] {
+    return fail(ErrorCode::kDeadline, "the store takes no more calls, but " + std::to_string(inside_) +
+                                          " are still under way; close it again to wait for them");
+  };
+  for (;;) {
+    if (!drain(lock, until)) return still_inside();
+    if (phase_ != Phase::kReleasing) break;
+    // Another thread is at it, and gives up if a last callback takes too long for it.
+    if (steady_now() >= until) return fail(ErrorCode::kDeadline, "another thread is still closing the store");
+    left_.wait_until(lock, until);
+  }
+  if (phase_ == Phase::kReleased) return {};
   phase_ = Phase::kReleasing;
-  // Threads are joined below, and a callback on one of them may be calling the store just now, to be refused.
   lock.unlock();
   engine_->listen(nullptr);
   watches_->cancel_all();
+  lock.lock();
+  // A watch that fired until then has put a callback inside.
+  if (!drain(lock, until)) {
+    phase_ = Phase::kClosing;
+    left_.notify_all();
+    return still_inside();
+  }
+  // Threads are joined below, and a callback on one of them may be calling the store just now, to be refused.
+  lock.unlock();
+  release_all();
+  lock.lock();
+  phase_ = Phase::kReleased;
+  left_.notify_all();
+  return {};
+}
+
+bool StoreImpl::drain(MutexLock& lock, SteadyTime until) {
+  while (inside_ > 0) {
+    if (steady_now() >= until) return false;
+    if (manual_) {
+      lock.unlock();
+      manual_->poll_or_wait(until);
+      lock.lock();
+    } else {
+      left_.wait_until(lock, until);
+    }
+  }
+  return true;
+}
+
+void StoreImpl::release_all() {
   committer_->stop();
   engine_.reset();
   committer_.reset();
   owned_scheduler_.reset();
-  lock.lock();
-  phase_ = Phase::kReleased;
-  left_.notify_all();
+  log(options_, LogLevel::kInfo, "store", "the store is closed");
 }
 
 }  // namespace perdure

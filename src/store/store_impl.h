@@ -6,6 +6,8 @@
 
 #include "perdure/store.h"
 #include "runtime/event.h"
+#include "runtime/fork_mark.h"
+#include "runtime/manual_scheduler.h"
 #include "runtime/scheduler.h"
 #include "store/committer.h"
 #include "store/engine.h"
@@ -20,18 +22,21 @@ class StoreImpl {
   StoreImpl(std::unique_ptr<Engine> engine, Scheduler& scheduler, std::unique_ptr<Scheduler> owned,
             StoreOptions options);
   ~StoreImpl();
+  /// For handles: in a child of fork() the store is left as it is, since all that it would release is the parent's, and
+  /// the threads that it would wait for do not exist there.
+  static std::shared_ptr<StoreImpl> shared(std::unique_ptr<StoreImpl> store);
 
   Result<Receipt> run(Call::BodyFn body, const TransactOptions& options);
   void run_async(Call::BodyFn body, std::move_only_function<void(Result<Receipt>)> done,
                  const TransactOptions& options);
-  void close();
+  Result<void> close(Duration grace);
   /// Calls that have not been answered: as long as there is one, `close` blocks. For owners that must not block.
   std::size_t calls_inside() {
     MutexLock lock(mutex_);
     return inside_;
   }
 
-  /// The engine, or kClosed. Holding the answer keeps the store from closing.
+  /// The engine, or why there is none. Holding the answer keeps the store from closing.
   class Use;
   Result<Use> use();
   const Limits& limits() const { return limits_; }
@@ -48,6 +53,8 @@ class StoreImpl {
   };
   class AsyncCall;
   class BlockingCall;
+  /// Where watches run their callbacks: on the scheduler, and counted as calls that closing waits for.
+  class Callbacks;
 
   /// Runs the body once. Answers the result if that was all; otherwise the committer, or a later run, will.
   std::optional<Result<Receipt>> advance(const std::shared_ptr<Call>& call);
@@ -55,13 +62,23 @@ class StoreImpl {
   void wait_until_durable(const std::shared_ptr<Call>& call);
   static Result<Receipt> finish_read(Call& call, Result<void> durable);
   SteadyTime deadline_of(const TransactOptions& options);
-  bool enter();
+  /// Counts a call as inside, unless the store takes none.
+  Result<void> enter();
   void leave();
+  /// Whether this thread may wait for the store; the error names `what` it wanted to do.
+  Result<void> may_wait(const std::string& what) const;
+  /// Waits until nobody is inside; false at `until`.
+  bool drain(MutexLock& lock, SteadyTime until) PERDURE_REQUIRES(mutex_);
+  void release_all();
 
   const StoreOptions options_;
   const Limits limits_;
   std::unique_ptr<Scheduler> owned_scheduler_;
   Scheduler& scheduler_;
+  /// The scheduler, if it is one that the host polls.
+  ManualScheduler* const manual_;
+  const std::shared_ptr<const ForkMark> fork_mark_ = std::make_shared<ForkMark>();
+  const std::unique_ptr<Executor> callbacks_;
   std::shared_ptr<WatchRegistry> watches_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Committer> committer_;

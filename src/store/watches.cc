@@ -125,16 +125,20 @@ void WatchRegistry::remove(const WatchState& watch) {
   }
 }
 
+bool WatchState::forked() const {
+  return registry_->fork_mark_->forked();
+}
+
 bool Watch::wait(Duration timeout) {
-  return !state_ || state_->wait(timeout);
+  return !state_ || state_->forked() || state_->wait(timeout);
 }
 
 void Watch::then(std::move_only_function<void()> callback) {
-  if (state_) state_->then(std::move(callback));
+  if (state_ && !state_->forked()) state_->then(std::move(callback));
 }
 
 void Watch::cancel() {
-  if (state_) state_->cancel();
+  if (state_ && !state_->forked()) state_->cancel();
 }
 
 }  // namespace perdure

@@ -11,6 +11,7 @@
 
 #include "perdure/transaction.h"
 #include "runtime/event.h"
+#include "runtime/fork_mark.h"
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
 #include "store/engine.h"
@@ -31,6 +32,8 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
   void cancel();
   void then(Task callback);
   bool wait(Duration timeout) { return fired_.wait_for(timeout); }
+  /// In a child of fork() nobody will ever tell it anything, and its locks may be held for ever.
+  bool forked() const;
 
  private:
   friend class WatchRegistry;
@@ -61,7 +64,8 @@ class WatchRegistry final : public ChangeListener, public std::enable_shared_fro
     Version version;
   };
 
-  WatchRegistry(Executor& executor, std::size_t watches_max) : watches_max_(watches_max), executor_(&executor) {}
+  WatchRegistry(Executor& executor, std::size_t watches_max, std::shared_ptr<const ForkMark> fork_mark)
+      : watches_max_(watches_max), fork_mark_(std::move(fork_mark)), executor_(&executor) {}
 
   [[nodiscard]] Result<std::shared_ptr<WatchState>> add(BytesView key);
   void notify(std::span<const Change> changes);
@@ -78,6 +82,7 @@ class WatchRegistry final : public ChangeListener, public std::enable_shared_fro
   std::vector<std::shared_ptr<WatchState>> all();
 
   const std::size_t watches_max_;
+  const std::shared_ptr<const ForkMark> fork_mark_;
   Mutex mutex_;
   /// Null once the store closes.
   Executor* executor_ PERDURE_GUARDED_BY(mutex_);

@@ -16,6 +16,7 @@ enum class Fault {
   kUnknownLateAfter,   ///< Arrives after the next commit, and before the one after that.
   kUnknownVeryLate,    ///< Arrives after the next two.
   kRefused,            ///< kUnavailable without effect.
+  kFails,              ///< kStoreFailed, for good.
 };
 
 /// What is to go wrong, one fault for each commit in turn; none when the script has ended. Thread-safe.

@@ -168,6 +168,10 @@ class FaultyEngine final : public Engine {
     Result<Applied> apply(CommitView& view) override {
       if (fault_ == Fault::kRefused) return fail(ErrorCode::kUnavailable, "the engine is away");
       if (fault_ == Fault::kNone) return engine_.job_->apply(view);
+      if (fault_ == Fault::kFails) {
+        (void)engine_.job_->apply(view);
+        return fail(ErrorCode::kStoreFailed, "the disk is broken");
+      }
       if (fault_ == Fault::kUnknownApplied) {
         auto applied = engine_.job_->apply(view);
         unknown_ = applied.has_value();

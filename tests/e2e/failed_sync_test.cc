@@ -53,11 +53,18 @@ TEST_P(FailedSync, EndsTheStoreOnceAndForAll) {
 
 TEST_P(FailedSync, EndsTheProcessUnlessToldOtherwise) {
   Worker worker("armed");
-  ASSERT_EQ(worker.ask("open " + url_ + " fatal=abort"), "ok");
+  ASSERT_EQ(worker.ask("open " + url_ + " fatal=abort log"), "ok");
+  EXPECT_EQ(worker.event(), "log info store: the store is open url=" + url_);
   ASSERT_EQ(worker.ask("arm " + std::string(GetParam()) + " 3"), "ok");
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker.ask("set a " + std::to_string(i)).starts_with("ok"));
   worker.say("set a 3");
   EXPECT_EQ(worker.wait(), -SIGABRT);
+  worker.gather(kPatience);
+  auto told = worker.take_events();
+  ASSERT_EQ(told.size(), 3u) << "the log, on_fatal, and then the host's own handler of SIGABRT";
+  EXPECT_TRUE(told[0].starts_with("log error store: the store has failed")) << told[0];
+  EXPECT_TRUE(told[1].starts_with("fatal store_failed")) << told[1];
+  EXPECT_TRUE(told[2].starts_with("abort perdure: broken invariant: the store failed: cannot ")) << told[2];
   Store store = must(Store::open(url_));
   EXPECT_EQ(get(store, "a"), "2");
 }

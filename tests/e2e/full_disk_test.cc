@@ -63,6 +63,7 @@ TEST(FullDisk, RefusesWritesKeepsReadingAndHeals) {
   options.reserve_bytes = 4 * kMiB;
   int fatal = 0;
   options.on_fatal = [&](const Error&) { ++fatal; };
+  options.when_failed = WhenFailed::kRefuseCalls;
   Store store = must(Store::open(lmdb_url((*disk)->path() + "/store"), options));
   int rows = 0;
   for (; rows < 100; ++rows) ASSERT_TRUE(set(store, row_key(rows), Bytes(4000, 'v')));
@@ -169,6 +170,7 @@ TEST(FullMap, WithItsReserveUsedUpNamesTheSettingAndKeepsReading) {
   options.reserve_bytes = kMiB;
   int fatal = 0;
   options.on_fatal = [&](const Error&) { ++fatal; };
+  options.when_failed = WhenFailed::kRefuseCalls;
   std::string url = lmdb_url(scratch / "store");
   int rows = 0;
   {

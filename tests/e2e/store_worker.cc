@@ -3,11 +3,13 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -18,6 +20,7 @@
 #include "child.h"
 #include "faults.h"
 #include "log_check.h"
+#include "perdure/fatal.h"
 #include "perdure/store.h"
 #include "worker_loads.h"
 
@@ -39,6 +42,21 @@ void tell(const std::string& event) {
   put_line(STDOUT_FILENO, "!" + event);
 }
 
+void tell_record(const LogRecord& record) {
+  std::string line = "log " + std::string(name_of(record.level)) + " " + std::string(record.component) + ": " +
+                     std::string(record.message);
+  for (const LogField& field : record.fields) line += " " + std::string(field.name) + "=" + std::string(field.value);
+  tell(line);
+}
+
+/// A host's own handler: the library prints nothing.
+void tell_abort(int) {
+  const char* why = abort_message();
+  (void)!write(STDOUT_FILENO, "!abort ", 7);
+  (void)!write(STDOUT_FILENO, why, std::strlen(why));
+  (void)!write(STDOUT_FILENO, "\n", 1);
+}
+
 class Worker {
  public:
   /// The answer to one command.
@@ -54,18 +72,20 @@ class Worker {
 
   void finish() {
     if (stop_load_) stop_load_();
-    if (store_) store_->close();
+    if (store_) (void)store_->close();
   }
 
  private:
-  /// open URL [fatal=abort] [map=BYTES] [reserve=BYTES]
+  /// open URL [fatal=abort] [log] [map=BYTES] [reserve=BYTES]
   std::string open(Words& words) {
     StoreOptions options;
     options.on_fatal = [](const Error& error) { tell("fatal " + to_string(error)); };
+    options.when_failed = WhenFailed::kRefuseCalls;
     std::string url, option;
     for (words >> url; words >> option;) {
       std::string value = option.substr(option.find('=') + 1);
-      if (option.starts_with("fatal=abort")) options.on_fatal = nullptr;
+      if (option.starts_with("fatal=abort")) options.when_failed = WhenFailed::kAbort;
+      if (option == "log") options.log = tell_record;
       if (option.starts_with("map=")) options.map_bytes = std::stoull(value);
       if (option.starts_with("reserve=")) options.reserve_bytes = std::stoull(value);
     }
@@ -196,6 +216,16 @@ class Worker {
     return names;
   }
 
+  /// fork-linger: makes a child that does nothing until the input ends, and outlives this process until then.
+  static std::string fork_linger(Words&) {
+    pid_t child = fork();
+    if (child != 0) return "ok " + std::to_string(child);
+    pollfd input = {STDIN_FILENO, 0, 0};
+    while (poll(&input, 1, -1) <= 0 || !(input.revents & POLLHUP)) {
+    }
+    _exit(0);
+  }
+
   /// become UID: drops all rights but those of that user.
   static std::string become(Words& words) {
     unsigned uid = 0;
@@ -209,7 +239,8 @@ class Worker {
     return [this, method](Words& words) { return (this->*method)(words); };
   }
 
-  inline static const std::set<std::string> kWithoutStore = {"open", "arm", "fds", "become", "syncs-after"};
+  inline static const std::set<std::string> kWithoutStore = {"open",   "arm",         "fds",
+                                                             "become", "fork-linger", "syncs-after"};
   std::optional<Store> store_;
   std::function<void()> stop_load_;
   const std::map<std::string, Command> commands_ = {
@@ -227,6 +258,7 @@ class Worker {
       {"syncs-after", own(&Worker::syncs_after)},
       {"fds", &Worker::fds},
       {"become", &Worker::become},
+      {"fork-linger", &Worker::fork_linger},
   };
 };
 
@@ -237,6 +269,7 @@ int main() {
   // Nothing of a test outlives it: a worker whose test was killed goes with it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGABRT, perdure::e2e::tell_abort);
   perdure::e2e::Worker worker;
   for (std::string line; std::getline(std::cin, line);) perdure::e2e::put_line(STDOUT_FILENO, worker.run(line));
   worker.finish();

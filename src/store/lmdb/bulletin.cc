@@ -14,11 +14,12 @@
 #include "base/assert.h"
 #include "store/engine.h"
 #include "store/lmdb/errors.h"
+#include "store/lmdb/process.h"
 
 namespace perdure::lmdb {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x32'65'72'75'64'72'65'70;  // "perdure2"
+constexpr std::uint64_t kMagic = 0x33'65'72'75'64'72'65'70;  // "perdure3"
 /// Names no key: everything may have changed. A key whose hash happens to be this only wakes too many.
 constexpr std::uint64_t kEverything = 0;
 
@@ -53,6 +54,8 @@ struct Bulletin::Shared {
     std::atomic<std::int32_t> pid;
     std::atomic<std::uint32_t> bell;
     std::atomic<std::uint64_t> life;
+    /// When the process began, as start_of_process says: its number may be given to another later.
+    std::atomic<std::uint64_t> started;
   };
 
   std::atomic<std::uint64_t> magic;
@@ -81,6 +84,8 @@ Bulletin::~Bulletin() {
   if (shared_ && slot_ < kSlots) {
     shared_->slots[slot_].pid = 0;
     change_membership();
+    // Closing alone would leave the lock to children that were forked meanwhile.
+    ofd_lock(fd_, F_OFD_SETLK, F_UNLCK, slot_byte(slot_));
   }
   if (shared_) munmap(shared_, sizeof(Shared));
   if (fd_ >= 0) close(fd_);  // Drops the locks too.
@@ -99,7 +104,12 @@ Result<void> Bulletin::lock(const std::string& path) {
 bool Bulletin::is_held(unsigned slot) const {
   struct flock holder;
   check(ofd_lock(fd_, F_OFD_GETLK, F_WRLCK, slot_byte(slot), &holder), "a lock that can be asked for");
-  return holder.l_type != F_UNLCK;
+  if (holder.l_type == F_UNLCK) return false;
+  // Before the file is mapped there is only the lock to go by; those who then seem to be here are looked at later.
+  if (!shared_) return true;
+  const auto& held = shared_->slots[slot];
+  int pid = held.pid;
+  return pid == 0 || !process_is_gone(pid, held.started);
 }
 
 Result<void> Bulletin::wipe_or_check(const std::string& path) {
@@ -143,6 +153,7 @@ Result<void> Bulletin::claim_slot(const std::string& path) {
     slot_ = slot;
     bell_seen_ = shared_->slots[slot].bell;
     shared_->slots[slot].life = life_;
+    shared_->slots[slot].started = start_of_process(getpid());
     shared_->slots[slot].pid = getpid();
     change_membership();
     return {};

@@ -1,9 +1,10 @@
 // The bulletin: what the processes that share one LMDB store tell each other, in a file that all of them map.
 //
 // It holds nothing that matters after a crash of all of them: the first process to open the store wipes it. It says who
-// has the store open (a slot per process, each guarded by a file lock that the kernel drops when the process dies), up
-// to which commit everything is known to be synced, and which keys have changed lately, in a ring of hashes that feeds
-// the watches of the others. Each slot has a bell: a word to sleep on in the kernel until somebody commits.
+// has the store open (a slot per process, each guarded by a file lock that the kernel drops when the process dies, or
+// when the last child that it has forked does; so a slot is alive if its lock is held and its process lives), up to
+// which commit everything is known to be synced, and which keys have changed lately, in a ring of hashes that feeds the
+// watches of the others. Each slot has a bell: a word to sleep on in the kernel until somebody commits.
 //
 // The ring. Inside LMDB's writer lock a process reserves places behind `reserved` and writes its hashes there; after
 // its commit it moves `head` up to their end. A slow process may be overtaken: the next one's `head` covers its hashes

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/endian.h"
 #include "store/lmdb/errors.h"
 #include "store/lmdb/file_check.h"
@@ -131,6 +132,8 @@ void close_on_exec(const std::string& path) {
 Result<void> open_lmdb(Environment& environment, const StoreOptions& options) {
   std::string what = "cannot open the store in " + environment.directory;
   if (int code = mdb_env_create(&environment.env)) return std::unexpected(lmdb_error(code, what));
+  // LMDB would print them.
+  mdb_env_set_assert(environment.env, [](MDB_env*, const char* why) { die(why); });
   mdb_env_set_mapsize(environment.env, options.map_bytes);
   mdb_env_set_maxreaders(environment.env, kReadersMax);
   // MDB_NOTLS: read transactions move between the threads of the pool.

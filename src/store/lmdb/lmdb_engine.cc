@@ -8,6 +8,7 @@
 #include "base/endian.h"
 #include "runtime/event.h"
 #include "store/lmdb/errors.h"
+#include "store/report.h"
 
 namespace perdure::lmdb {
 namespace {
@@ -126,12 +127,15 @@ void LmdbEngine::run(CommitJob& job) {
   auto txn = begin_write();
   Result<void> outcome = txn ? run_inside(*txn, job) : Result<void>(std::unexpected(std::move(txn.error())));
   if (!outcome && outcome.error().code == ErrorCode::kStoreFailed) failure_ = outcome.error();
+  if (!outcome && outcome.error().code == ErrorCode::kStoreFull) note_room(false);
   tell_durable(failure_ ? std::unexpected(*failure_) : Result<void>());
   job.done(std::move(outcome));
 }
 
 Result<void> LmdbEngine::run_inside(MDB_txn* txn, CommitJob& job) {
-  LmdbCommit view(*environment_, txn, has_room());
+  bool room = has_room();
+  if (!room) note_room(false);
+  LmdbCommit view(*environment_, txn, room);
   Result<Applied> applied = Applied::kNothing;
   auto done = view.begin();
   if (done) applied = job.apply(view);
@@ -148,6 +152,7 @@ Result<void> LmdbEngine::run_inside(MDB_txn* txn, CommitJob& job) {
   if (auto committed = commit_write(txn); !committed) return committed;
   bulletin.raise_durable(epoch);
   if (!alone) bulletin.announce(reserved);
+  if (room) note_room(true);
   return {};
 }
 
@@ -176,8 +181,12 @@ Result<MDB_txn*> LmdbEngine::begin_write() {
 }
 
 Result<void> LmdbEngine::commit_write(MDB_txn* txn) {
+  SteadyTime began = options_.metrics ? scheduler_.now() : SteadyTime();
   int code = mdb_txn_commit(txn);
-  if (code == 0) return {};
+  if (code == 0) {
+    if (options_.metrics) report_commit(scheduler_.now() - began);
+    return {};
+  }
   Error error = lmdb_error(code, "cannot commit to " + environment_->path);
   bool short_write = code == EIO && disk_room(environment_->directory) < kNothingLeft;
   if (code == MDB_MAP_FULL) return std::unexpected(std::move(error));
@@ -187,6 +196,25 @@ Result<void> LmdbEngine::commit_write(MDB_txn* txn) {
   // Whatever failed in the middle of a commit, a sync above all, is not tried again: the kernel may have dropped what
   // it could not write, and would report success.
   return fail(ErrorCode::kStoreFailed, std::move(error.message));
+}
+
+void LmdbEngine::report_commit(Duration took) {
+  MDB_envinfo info;
+  MDB_stat status;
+  mdb_env_info(environment_->env, &info);
+  mdb_env_stat(environment_->env, &status);
+  observe(options_, Metric::kSyncDuration, seconds(took));
+  gauge(options_, Metric::kStoreBytes, static_cast<double>((info.me_last_pgno + 1) * status.ms_psize));
+}
+
+void LmdbEngine::note_room(bool there_is) {
+  if (there_is == room_noted_) return;
+  room_noted_ = there_is;
+  if (there_is)
+    log(options_, LogLevel::kInfo, "lmdb", "there is room for the store again", {{"path", environment_->path}});
+  else
+    log(options_, LogLevel::kWarning, "lmdb", "the disk of the store is full, or nearly; writes that add are refused",
+        {{"path", environment_->path}});
 }
 
 /// Whether a commit failed at its very last step, so that nobody knows if it took effect. LMDB then refuses everything.
@@ -303,7 +331,10 @@ void LmdbEngine::peers_committed() {
     listener_->keys_changed(*changed);
 }
 
-void LmdbEngine::peer_died() {
+void LmdbEngine::peer_died(int pid) {
+  log(options_, LogLevel::kWarning, "lmdb", "a process that had the store open has ended without closing it",
+      {{"path", environment_->path}, {"pid", std::to_string(pid)}});
+  count(options_, Metric::kPeerDeaths, 1);
   int dead = 0;
   mdb_reader_check(environment_->env, &dead);
   // It may have died between its commit and its announcement.

@@ -57,19 +57,22 @@ class LmdbEngine final : public Engine, private PeerListener {
 
   // PeerListener: on the threads of peers_.
   void peers_committed() override;
-  void peer_died() override;
+  void peer_died(int pid) override;
 
   void run(CommitJob& job);
   Result<void> run_inside(MDB_txn* txn, CommitJob& job);
   /// Takes the writer lock: waits for commits of other processes, and syncs after one that died within its own.
   Result<MDB_txn*> begin_write();
   Result<void> commit_write(MDB_txn* txn);
+  void report_commit(Duration took);
   bool meta_write_failed();
   /// The caller holds resize_gate_ shared until the transaction has ended or is listed in open_snapshots_.
   Result<MDB_txn*> begin_read();
   Result<std::unique_ptr<LmdbSnapshot>> try_snapshot();
   Result<void> follow_resize();
   bool has_room();
+  /// Tells the log when the room on the disk comes to its end, and when there is some again.
+  void note_room(bool there_is);
   std::uint64_t free_page_bytes();
 
   void retire_old_snapshots(Duration age);
@@ -83,6 +86,8 @@ class LmdbEngine final : public Engine, private PeerListener {
   const RowReader reader_;
   /// Set on the lane by a commit or a sync that failed for good.
   std::optional<Error> failure_;
+  /// What the log was last told; of the lane.
+  bool room_noted_ = true;
 
   /// Held shared while a read transaction is begun, exclusively while the map changes its size.
   std::shared_mutex resize_gate_;

@@ -90,7 +90,7 @@ void Peers::update_watched() {
 void Peers::bury(const Bulletin::Peer& peer) {
   // Everybody who sees a death acts on it: what is to be done in each process does not depend on who was first.
   bulletin_.bury(peer);
-  listener_.peer_died();
+  listener_.peer_died(peer.pid);
 }
 
 }  // namespace perdure::lmdb

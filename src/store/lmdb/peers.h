@@ -14,7 +14,7 @@ class PeerListener {
   /// Others have committed: Bulletin::changes says what.
   virtual void peers_committed() = 0;
   /// A process that had the store open is gone without closing it.
-  virtual void peer_died() = 0;
+  virtual void peer_died(int pid) = 0;
 };
 
 /// Listens to the other processes that have the store open: to their bell, and for their deaths. Neither polls: one
