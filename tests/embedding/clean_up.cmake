@@ -1,0 +1,2 @@
+include("${CMAKE_CURRENT_LIST_DIR}/common.cmake")
+file(REMOVE_RECURSE "${SCRATCH}")

@@ -1,0 +1,28 @@
+# Builds and runs the consumer with CXX, in one MODE: cmake (an installation in SCRATCH/KIND), pkg_config (the same
+# without CMake), or fetch (the sources).
+include("${CMAKE_CURRENT_LIST_DIR}/common.cmake")
+set(project "${SCRATCH}/consumer-${NAME}")
+set(build "${WORK}/${NAME}")
+set(prefix "${SCRATCH}/${KIND}")
+file(COPY "${CMAKE_CURRENT_LIST_DIR}/consumer/" DESTINATION "${project}")
+
+if(MODE STREQUAL pkg_config)
+  set(ENV{PKG_CONFIG_PATH} "${prefix}/lib/pkgconfig")
+  execute_process(COMMAND pkg-config --cflags --libs perdure OUTPUT_VARIABLE flags RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "pkg-config does not know perdure")
+  endif()
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  file(MAKE_DIRECTORY "${build}")
+  run("${CXX}" -std=c++23 "${project}/main.cc" -o "${build}/consumer" ${flags} "-Wl,-rpath,${prefix}/lib")
+else()
+  if(MODE STREQUAL fetch)
+    set(from "-DPERDURE_SOURCE=${SOURCE}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}")
+  else()
+    set(from "-DCMAKE_PREFIX_PATH=${prefix}")
+  endif()
+  run("${CMAKE_COMMAND}" -S "${project}" -B "${build}" -G Ninja "-DCMAKE_CXX_COMPILER=${CXX}"
+      "-DCMAKE_BUILD_TYPE=${BUILD_TYPE}" ${from})
+  run("${CMAKE_COMMAND}" --build "${build}")
+endif()
+expect_consumer_works("${build}/consumer")
