@@ -273,10 +273,10 @@ void StoreImpl::leave() {
 
 // Closing.
 
-Result<void> StoreImpl::may_wait(const std::string& what) const {
-  auto refuse = [&](const char* where) {
+Result<void> StoreImpl::may_close() const {
+  auto refuse = [](const std::string& where) {
     return fail(ErrorCode::kInvalidArgument,
-                what + " was called in " + where + " of the store, and would wait for itself");
+                "close was called in " + where + " of the store, and would wait for itself");
   };
   if (in_body) return refuse("a body");
   if (InSink::here()) return refuse("a sink");
@@ -286,43 +286,54 @@ Result<void> StoreImpl::may_wait(const std::string& what) const {
 
 Result<void> StoreImpl::close(Duration grace) {
   if (fork_mark_->forked()) return std::unexpected(forked_error());
-  if (auto allowed = may_wait("close"); !allowed) return allowed;
+  if (auto allowed = may_close(); !allowed) return allowed;
   SteadyTime until = deadline_after(grace);
-  MutexLock lock(mutex_);
-  if (phase_ == Phase::kOpen) phase_ = Phase::kClosing;
-  auto still_inside = [&] {
-    return fail(ErrorCode::kDeadline, "the store takes no more calls, but " + std::to_string(inside_) +
-                                          " are still under way; close it again to wait for them");
-  };
+  refuse_new_calls();
   for (;;) {
-    if (!drain(lock, until)) return still_inside();
-    if (phase_ != Phase::kReleasing) break;
+    if (!drain(until)) return still_inside();
+    MutexLock lock(mutex_);
+    if (phase_ == Phase::kReleased) return {};
+    if (phase_ == Phase::kClosing) {
+      phase_ = Phase::kReleasing;
+      break;
+    }
     // Another thread is at it, and gives up if a last callback takes too long for it.
     if (steady_now() >= until) return fail(ErrorCode::kDeadline, "another thread is still closing the store");
     left_.wait_until(lock, until);
   }
-  if (phase_ == Phase::kReleased) return {};
-  phase_ = Phase::kReleasing;
-  lock.unlock();
   engine_->listen(nullptr);
   watches_->cancel_all();
-  lock.lock();
   // A watch that fired until then has put a callback inside.
-  if (!drain(lock, until)) {
-    phase_ = Phase::kClosing;
-    left_.notify_all();
+  if (!drain(until)) {
+    enter_phase(Phase::kClosing);
     return still_inside();
   }
-  // Threads are joined below, and a callback on one of them may be calling the store just now, to be refused.
-  lock.unlock();
+  // Without the lock: threads are joined, and a callback on one of them may be calling the store just now, to be
+  // refused.
   release_all();
-  lock.lock();
-  phase_ = Phase::kReleased;
-  left_.notify_all();
+  enter_phase(Phase::kReleased);
   return {};
 }
 
-bool StoreImpl::drain(MutexLock& lock, SteadyTime until) {
+void StoreImpl::refuse_new_calls() {
+  MutexLock lock(mutex_);
+  if (phase_ == Phase::kOpen) phase_ = Phase::kClosing;
+}
+
+void StoreImpl::enter_phase(Phase phase) {
+  MutexLock lock(mutex_);
+  phase_ = phase;
+  left_.notify_all();
+}
+
+Result<void> StoreImpl::still_inside() {
+  MutexLock lock(mutex_);
+  return fail(ErrorCode::kDeadline, "the store takes no more calls, but " + std::to_string(inside_) +
+                                        " are still under way; close it again to wait for them");
+}
+
+bool StoreImpl::drain(SteadyTime until) {
+  MutexLock lock(mutex_);
   while (inside_ > 0) {
     if (steady_now() >= until) return false;
     if (manual_) {

@@ -65,10 +65,14 @@ class StoreImpl {
   /// Counts a call as inside, unless the store takes none.
   Result<void> enter();
   void leave();
-  /// Whether this thread may wait for the store; the error names `what` it wanted to do.
-  Result<void> may_wait(const std::string& what) const;
+  /// Whether this thread may wait for the store.
+  Result<void> may_close() const;
+  // The steps of closing.
+  void refuse_new_calls() PERDURE_EXCLUDES(mutex_);
+  void enter_phase(Phase phase) PERDURE_EXCLUDES(mutex_);
   /// Waits until nobody is inside; false at `until`.
-  bool drain(MutexLock& lock, SteadyTime until) PERDURE_REQUIRES(mutex_);
+  bool drain(SteadyTime until) PERDURE_EXCLUDES(mutex_);
+  Result<void> still_inside() PERDURE_EXCLUDES(mutex_);
   void release_all();
 
   const StoreOptions options_;
