@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 
+#include "perdure/export.h"
 #include "perdure/time.h"
 
 namespace perdure {
@@ -11,7 +12,7 @@ class CancelState;
 
 /// Tells work that it has lost its right to go on. Copies share one signal; it is given once and never taken back.
 /// Thread-safe. A signal made by the default constructor is never given.
-class CancelSignal {
+class PERDURE_EXPORT CancelSignal {
  public:
   CancelSignal() = default;
   bool cancelled() const;

@@ -18,13 +18,14 @@
 
 #include "perdure/cancel.h"
 #include "perdure/error.h"
+#include "perdure/export.h"
 #include "perdure/time.h"
 #include "perdure/transaction.h"
 
 namespace perdure {
 
 /// The proof that a lease was taken, at the moment of its stamp, in one particular store.
-struct Token {
+struct PERDURE_EXPORT Token {
   Stamp stamp;
   std::uint64_t store = 0;
   bool operator==(const Token&) const = default;
@@ -42,14 +43,14 @@ inline constexpr std::size_t kLeaseNameMax = 200;
 /// process or another. The holder itself uses Lease::fence.
 /// Otherwise leaves the body, and the transaction fails: kStaleToken; kInvalidArgument for a token of another store or
 /// a name that cannot be.
-void fence(Transaction& txn, std::string_view name, const Token& token);
+PERDURE_EXPORT void fence(Transaction& txn, std::string_view name, const Token& token);
 
 class LeaseState;
 class Session;
 
 /// A lease that was acquired. Copies share it. Thread-safe. Dropping the last copy does not release it: that is
 /// `release`, or the end of the session.
-class Lease {
+class PERDURE_EXPORT Lease {
  public:
   const std::string& name() const;
   const Token& token() const;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "perdure/error.h"
+#include "perdure/export.h"
 #include "perdure/lease.h"
 #include "perdure/store.h"
 #include "perdure/time.h"
@@ -24,7 +25,7 @@
 namespace perdure {
 
 /// Names a session for ever: the stamp of its opening.
-struct SessionId {
+struct PERDURE_EXPORT SessionId {
   Stamp stamp;
   auto operator<=>(const SessionId&) const = default;
   std::string to_string() const;
@@ -66,7 +67,7 @@ class SessionImpl;
 /// A session of this process. Movable; thread-safe. It keeps the store open. Dropping it without `stop` ends it as well
 /// as that goes without waiting for the answer. The blocking calls are refused with kInvalidArgument in callbacks of
 /// the store, which they would wait for.
-class Session {
+class PERDURE_EXPORT Session {
  public:
   /// Blocks until the session is in the store.
   /// Errors: kInvalidArgument (the options), and those of a transaction.
