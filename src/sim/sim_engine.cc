@@ -10,6 +10,8 @@ namespace {
 
 /// How often a commit is started over: then it is applied and installed in one go, so that it cannot starve.
 constexpr int kAttemptsMax = 3;
+/// How many reads in a thousand see another node's commit arrive just before them.
+constexpr std::uint64_t kArrivesBetweenReads = 150;
 
 }  // namespace
 
@@ -39,6 +41,8 @@ class SimEngine::SimSnapshot final : public Snapshot {
     if (engine_.severed_) return fail(ErrorCode::kStoreFailed, "this node has died");
     if (engine_.capabilities_.remote && !engine_.reachable())
       return fail(ErrorCode::kUnavailable, "the store cannot be reached");
+    if (engine_.capabilities_.remote && chance(engine_.random_, kArrivesBetweenReads))
+      engine_.store_.let_one_arrive(engine_.id_);
     if (!retired_) retired_ = engine_.store_.faults().strikes(FaultClass::kRetired, engine_.index_);
     if (retired_) return fail(ErrorCode::kUnavailable, "the snapshot was taken back");
     return read();
@@ -104,7 +108,7 @@ void SimEngine::attempt() {
   if (full) commit_->leave_no_room();
   auto done = job_->apply(*commit_);
   if (!done) return answer(std::unexpected(std::move(done.error())));
-  if (*done == Applied::kNothing) return answer({});
+  if (*done == Applied::kNothing) return answer_when_durable(commit_->base_epoch());
   if (full == 1) return answer(fail(ErrorCode::kStoreFull, "the disk is full"));
   if (attempts_ < kAttemptsMax && store_.faults().strikes(FaultClass::kConflict, index_)) {
     ++attempts_;
@@ -116,8 +120,9 @@ void SimEngine::attempt() {
   // Made from what was seen on this side of the network; whether that is still so shows when it arrives.
   NodeScheduler& world = store_.world();
   travels_ = true;
-  world.at(world.now() + delay(store_.traits().request_max), [&store = store_, id = id_] {
-    if (SimEngine* engine = store.find(id)) engine->arrive();
+  world.at(world.now() + delay(store_.traits().request_max), [&store = store_, id = id_, journey = ++journey_] {
+    SimEngine* engine = store.find(id);
+    if (engine && engine->travels_ && engine->journey_ == journey) engine->arrive();
   });
 }
 
@@ -138,7 +143,6 @@ std::optional<Error> SimEngine::lose_track() {
   return unknown("applied");
 }
 
-/// The writes reach the rows.
 void SimEngine::arrive() {
   travels_ = false;
   if (store_.rows()->last_version() != base_version_) {
@@ -152,6 +156,10 @@ void SimEngine::arrive() {
   std::uint64_t epoch = store_.install(*commit_, id_, std::move(keys), bells);
   commit_.reset();
   if (crashes(FaultEvent::Moment::kBeforeAnswer)) return answer({});
+  answer_when_durable(epoch);
+}
+
+void SimEngine::answer_when_durable(std::uint64_t epoch) {
   store_.when_durable(epoch, id_, [this](Result<void> durable) { answer(std::move(durable)); });
 }
 

@@ -37,6 +37,11 @@ class SimEngine final : public Engine {
   Executor& lane() { return *lane_; }
   int index() const { return index_; }
 
+  /// Whether its commit is between the node and the store.
+  bool travels() const { return travels_; }
+  /// The writes of the commit reach the rows.
+  void arrive();
+
   // For the store: how bells come.
   void expect_bell(Version version) { untold_.insert(version); }
   void hear(Version version, const std::vector<std::uint64_t>& keys);
@@ -47,10 +52,10 @@ class SimEngine final : public Engine {
 
   void after(Duration delay, void (SimEngine::*step)());
   void attempt();
-  void arrive();
   /// Whether chance takes the commit out of our hands: what its sender is told then.
   std::optional<Error> lose_track();
   void answer(Result<void> outcome);
+  void answer_when_durable(std::uint64_t epoch);
   void finish();
   bool crashes(FaultEvent::Moment moment);
   bool reachable() const { return !severed_ && store_.reachable(index_); }
@@ -75,7 +80,9 @@ class SimEngine final : public Engine {
   CommitJob* job_ = nullptr;
   std::unique_ptr<memory::MemoryCommit> commit_;
   int attempts_ = 0;
-  bool travels_ = false;  ///< Between the node and the store, and the store's next event will bring it there.
+  bool travels_ = false;
+  /// Counts attempts, so that the arrival of an earlier one is not taken for that of the present one.
+  std::uint64_t journey_ = 0;
   Version base_version_;
   Result<void> outcome_;
   std::unique_ptr<Executor> lane_;

@@ -1,6 +1,7 @@
 #include "sim/sim_store.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/sim_engine.h"
 
@@ -61,7 +62,14 @@ std::uint64_t SimStore::install(memory::MemoryCommit& commit, std::uint64_t by, 
     });
   }
   ring(by, rows_->last_version(), keys, bells);
+  if (after_next_commit_)
+    world_.at(world_.now() + draw_delay(random_, traits_.sync_max), std::exchange(after_next_commit_, {}));
   return epoch;
+}
+
+void SimStore::let_one_arrive(std::uint64_t reader) {
+  for (auto& [id, engine] : engines_)
+    if (id != reader && engine->travels()) return engine->arrive();
 }
 
 void SimStore::synced(std::uint64_t epoch) {

@@ -62,6 +62,13 @@ class SimStore {
   /// The commit is on its way, and is applied when it arrives if nobody has committed meanwhile.
   void send_late(std::unique_ptr<memory::MemoryCommit> commit, std::uint64_t by, std::vector<std::uint64_t> keys);
 
+  /// Runs `task` a moment after the next commit becomes visible, mostly before it is durable; an empty one takes back
+  /// what was asked for.
+  void after_next_commit(Task task) { after_next_commit_ = std::move(task); }
+  /// Lets the commit of another node that is on its way arrive now, if there is one: what happens to a body between
+  /// two of its reads.
+  void let_one_arrive(std::uint64_t reader);
+
   /// Every engine has been severed: commits that were not durable are lost, from a point on that chance picks.
   void power_cut();
   /// Everything visible is durable, and nothing is on its way any more.
@@ -95,6 +102,7 @@ class SimStore {
   std::uint64_t durable_epoch_ = 1;
   std::deque<Unsynced> unsynced_;
   std::vector<Waiter> waiters_;
+  Task after_next_commit_;
   /// Grows with each power cut: what was on its way then never arrives.
   std::uint64_t era_ = 0;
 };

@@ -196,7 +196,10 @@ void World::begin(const FaultEvent& event) {
         there->engine_->arm(event.moment);
       break;
     case FaultClass::kPowerCut:
-      power_cut(std::chrono::milliseconds(event.degree));
+      if (event.moment == FaultEvent::Moment::kAtOnce)
+        power_cut(std::chrono::milliseconds(event.degree));
+      else
+        store_.after_next_commit([this, event] { power_cut(std::chrono::milliseconds(event.degree)); });
       break;
     case FaultClass::kUnavailable:
     case FaultClass::kOutage:
@@ -225,6 +228,7 @@ void World::end(const FaultEvent& event) {
 void World::heal() {
   note("the faults are over");
   healed_ = true;
+  store_.after_next_commit({});
   while (!active_.empty()) end(FaultEvent(active_.back()));
   for (int index = 0; index < nodes(); ++index) {
     if (SimNode* there = node(index)) {

@@ -91,7 +91,8 @@ enum class Applied { kSomething, kNothing };
 class CommitJob {
  public:
   virtual ~CommitJob() = default;
-  /// An error abandons the batch; kNothing means that there is nothing to make durable.
+  /// An error abandons the batch; kNothing means that there is nothing to make durable. What it read must be durable
+  /// all the same before `done`, for those whom it answers.
   virtual Result<Applied> apply(CommitView& view) = 0;
   /// Hashes (watch_hash) of the keys that the last apply wrote: what other processes' watches are woken by.
   virtual std::span<const std::uint64_t> changed_keys() const = 0;
