@@ -199,7 +199,9 @@ void World::begin(const FaultEvent& event) {
       if (event.moment == FaultEvent::Moment::kAtOnce)
         power_cut(std::chrono::milliseconds(event.degree));
       else
-        store_.after_next_commit([this, event] { power_cut(std::chrono::milliseconds(event.degree)); });
+        store_.after_next_commit([this, event] {
+          if (!healed_) power_cut(std::chrono::milliseconds(event.degree));
+        });
       break;
     case FaultClass::kUnavailable:
     case FaultClass::kOutage:
