@@ -1,6 +1,7 @@
 #include "sim/fault_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace perdure::sim {
 namespace {
@@ -109,7 +110,7 @@ RunShape draw_shape(const Scenario& scenario, std::uint64_t seed) {
     if (!possible(fault.kind, shape.traits)) continue;
     for (std::int64_t i = 0; i < count; ++i) shape.plan.push_back(draw_event(fault.kind, shape, own));
   }
-  std::ranges::stable_sort(shape.plan, {}, &FaultEvent::start);
+  std::ranges::sort(shape.plan, {}, [](const FaultEvent& event) { return std::pair(event.start, event.kind); });
   return shape;
 }
 

@@ -37,14 +37,14 @@ class Ring final : public ClientWorkload {
   }
 
   void check(Store& store) override {
-    auto ring = store.read([this](Reader& reader) { return read_ring(reader); });
+    auto ring = store.read([](Reader& reader) { return read_ring(reader); });
     judge(check_ring(ring.value()));
   }
 
  private:
   /// A client that reads all of it in one transaction must see a ring too.
   void look(SimNode& node, Done done) {
-    node.store().transact_async([this](Transaction& txn) -> Result<void> { return check_ring(read_ring(txn)); },
+    node.store().transact_async([](Transaction& txn) -> Result<void> { return check_ring(read_ring(txn)); },
                                 [this, done = std::move(done)](Result<void> result) mutable {
                                   judge(result);
                                   done();

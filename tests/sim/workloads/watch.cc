@@ -47,7 +47,7 @@ class Watches final : public ClientWorkload {
           // Another client of the node may have been faster.
           if (decode_counter(txn.get(key(node.index()))) < number) txn.set(key(node.index()), encode_counter(number));
         },
-        [this, &node, &row, number, done = std::move(done)](Result<void> result) mutable {
+        [this, &row, number, done = std::move(done)](Result<void> result) mutable {
           if (result) row.acknowledged.push_back({number, world().now()});
           done();
         },
@@ -99,9 +99,10 @@ class Watches final : public ClientWorkload {
         },
         [this, &node](Result<Look> found) {
           if (!node.alive()) return;
-          if (!found)
-            return node.scheduler().at(node.scheduler().now() + milliseconds(50), [this, &node] { look(node); }),
-                   void();
+          if (!found) {
+            node.scheduler().at(node.scheduler().now() + milliseconds(50), [this, &node] { look(node); });
+            return;
+          }
           Consumer& consumer = consumers_.at(node.index());
           consumer.seen = std::move(found->numbers);
           sleep_on(node, consumer, std::move(found->watches));
