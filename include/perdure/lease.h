@@ -58,7 +58,8 @@ class PERDURE_EXPORT Lease {
   /// Whether this process may still believe in it. It stops before any other can take the lease, counting from when the
   /// last good renewal of the session was sent; true is a good reason to go on, but only `fence` is a proof.
   bool held() const;
-  /// Given when the lease is lost, before any other can take it, and when the session is asked to stop.
+  /// Given when the lease is lost, before any other can take it, and when the session is asked to stop. Not any more
+  /// once it was released: what then waits for it is forgotten.
   const CancelSignal& cancel_signal() const;
 
   /// Lets `txn` commit only if the lease is held at that moment; otherwise leaves the body, and the transaction fails

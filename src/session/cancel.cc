@@ -8,7 +8,7 @@ void CancelState::give() {
   std::vector<Task> callbacks;
   {
     MutexLock lock(mutex_);
-    if (given_) return;
+    if (given_ || dropped_) return;
     given_ = true;
     callbacks.swap(callbacks_);
   }
@@ -16,11 +16,18 @@ void CancelState::give() {
   for (Task& callback : callbacks) callback();
 }
 
+void CancelState::drop() {
+  std::vector<Task> callbacks;  // Die outside of the lock.
+  MutexLock lock(mutex_);
+  dropped_ = true;
+  callbacks.swap(callbacks_);
+}
+
 void CancelState::then(Task callback) {
   {
     MutexLock lock(mutex_);
     if (!given_) {
-      callbacks_.push_back(std::move(callback));
+      if (!dropped_) callbacks_.push_back(std::move(callback));
       return;
     }
   }

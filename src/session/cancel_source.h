@@ -11,6 +11,8 @@ namespace perdure {
 class CancelState {
  public:
   void give();
+  /// It will not be given any more: forgets what waits for it, which may well hold the lease itself.
+  void drop();
   bool given() { return event_.is_set(); }
   void then(Task callback);
   bool wait(Duration timeout) { return event_.wait_for(timeout); }
@@ -19,6 +21,7 @@ class CancelState {
   Event event_;
   Mutex mutex_;
   bool given_ PERDURE_GUARDED_BY(mutex_) = false;
+  bool dropped_ PERDURE_GUARDED_BY(mutex_) = false;
   std::vector<Task> callbacks_ PERDURE_GUARDED_BY(mutex_);
 };
 
@@ -28,6 +31,7 @@ class CancelSource {
   CancelSource() { signal_.state_ = std::make_shared<CancelState>(); }
   /// Idempotent. Runs what waits for it, so no lock may be held.
   void cancel() { signal_.state_->give(); }
+  void drop() { signal_.state_->drop(); }
   const CancelSignal& signal() const { return signal_; }
 
  private:

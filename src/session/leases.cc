@@ -52,12 +52,14 @@ void Leases::acquire(std::string_view name, Duration timeout, AcquireDone done) 
       Executor::TimerId timer = 0;
       if (timeout > Duration::zero() && deadline < SteadyTime::max())
         timer = session_.at(deadline, [this, key, number] { expire(key, number); });
-      entry.queue.push_back({number, deadline, timer, std::move(done)});
       first = entry.phase == Phase::kIdle;
-      if (first)
-        enter(entry, Phase::kTrying);
-      else if (entry.phase != Phase::kTrying)
-        late = expired(entry);
+      if (timeout <= Duration::zero() && !first && entry.phase != Phase::kTrying) {
+        late.push_back({std::move(done), std::unexpected(why_not_yet(entry))});
+      } else {
+        entry.queue.push_back({number, deadline, timer, std::move(done)});
+        if (timeout <= Duration::zero()) ++entry.impatient;
+      }
+      if (first) enter(entry, Phase::kTrying);
     }
   }
   answer(std::move(late));
@@ -78,7 +80,7 @@ void Leases::attempt(const std::string& name) {
             SessionId holder = row->session;
             std::int64_t beat = decode_counter(txn.get(session::beat_key(holder)));
             found.holder = {holder, static_cast<std::uint64_t>(beat), std::move(*open)};
-            for (const Bytes& key : {session::lease_key(name), session::open_key(holder), session::beat_key(holder)})
+            for (const Bytes& key : {session::lease_key(name), session::open_key(holder)})
               found.watches.push_back(txn.watch(key));
             return found;
           }
@@ -101,7 +103,11 @@ void Leases::attempted(const std::string& name, Result<Attempt> found, Receipt r
   if (found->taken) return taken(name, Token{found->reused.value_or(receipt.stamp()), session_.store_number()});
   if (session_.saw(found->holder) > Duration::zero()) return held_by_other(name, std::move(*found));
   for (Watch& watch : found->watches) watch.cancel();
-  session_.end(found->holder, [this, name] { attempt(name); });
+  session_.end(found->holder, [this, name](Result<void> ended) {
+    // Not at once again what has just failed: on a full disk reading goes on, so that this would turn in circles.
+    if (!ended) return could_not_try(name, std::move(ended.error()));
+    attempt(name);
+  });
 }
 
 void Leases::taken(const std::string& name, Token token) {
@@ -148,9 +154,7 @@ void Leases::held_by_other(const std::string& name, Attempt found) {
     if (entry->second.queue.empty()) next_attempt(name, entry->second);
   }
   answer(std::move(late));
-  auto wakes = [this, name, round] { wake(name, round); };
-  for (Watch& watch : watches) watch.then(session_.guarded(wakes));
-  session_.after(session_.saw(found.holder), wakes);
+  for (Watch& watch : watches) watch.then(session_.guarded([this, name, round] { wake(name, round); }));
 }
 
 void Leases::could_not_try(const std::string& name, Error why) {
@@ -239,6 +243,7 @@ void Leases::send_release(const std::string& name, Token token) {
 
 void Leases::released(const std::string& name, Token token, Result<void> result) {
   std::vector<ReleaseDone> waiters;
+  std::shared_ptr<LeaseState> gone;
   bool again = false, next = false;
   std::uint64_t round = 0;
   Duration pause;
@@ -258,10 +263,11 @@ void Leases::released(const std::string& name, Token token, Result<void> result)
     } else {
       entry.release_unknown = false;
       entry.failures = 0;
-      entry.held.reset();
+      gone = std::exchange(entry.held, nullptr);
       next = next_attempt(name, entry);
     }
   }
+  if (gone) gone->cancel.drop();
   for (ReleaseDone& waiter : waiters)
     if (waiter) waiter(result);
   if (next) attempt(name);
@@ -343,8 +349,9 @@ std::uint64_t Leases::enter(Entry& entry, Phase phase) {
 }
 
 std::vector<Leases::Answer> Leases::expired(Entry& entry) {
-  SteadyTime now = session_.scheduler().now();
   std::vector<Answer> late;
+  if (std::exchange(entry.impatient, 0) == 0) return late;
+  SteadyTime now = session_.scheduler().now();
   std::erase_if(entry.queue, [&](Request& request) {
     if (request.deadline > now) return false;
     session_.cancel(request.timer);

@@ -1,9 +1,9 @@
 // The leases that one session holds or waits for.
 //
 // For each name at most one transaction of the session is under way, and callers in this process queue behind it: who
-// waits costs the store nothing. A lease that another session holds is waited for by watches on three rows, whichever
-// changes first: the lease, the holder's open row (gone when it ends) and its renewals, which show that it lives; and
-// by a timer for the moment at which the holder would have been seen unchanged for its whole TTL.
+// waits costs the store nothing. A lease that another session holds is waited for by watches on two rows, whichever
+// changes first: the lease, and the holder's open row, which is gone when it ends. Whether the holder is dead is looked
+// after by the session, once for all who wait, so that thousands of them cost no more than one.
 #pragma once
 
 #include <atomic>
@@ -85,6 +85,8 @@ class Leases {
     /// Counts the phases, so that a late timer or watch of an earlier one is known.
     std::uint64_t round = 0;
     std::deque<Request> queue;
+    /// How many of them may have asked without a timeout, so that no timer ends their waiting.
+    std::size_t impatient = 0;
     std::shared_ptr<LeaseState> held;
     std::vector<Watch> watches;
     std::vector<ReleaseDone> release_waiters;
@@ -112,7 +114,7 @@ class Leases {
   void released(const std::string& name, Token token, Result<void> result) PERDURE_EXCLUDES(mutex_);
   /// Enters the next phase and forgets what the last one waited for.
   std::uint64_t enter(Entry& entry, Phase phase) PERDURE_REQUIRES(mutex_);
-  /// Takes out those whose time is up.
+  /// Takes out those whose time is up; only looks if there are some without a timer.
   std::vector<Answer> expired(Entry& entry) PERDURE_REQUIRES(mutex_);
   /// After a hold or an attempt has ended: the next in line, if any. True if `attempt` is to be called.
   bool next_attempt(const std::string& name, Entry& entry) PERDURE_REQUIRES(mutex_);

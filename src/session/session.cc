@@ -63,10 +63,6 @@ auto without_store(std::move_only_function<void(Result<Session>)> done) {
   return [done = std::move(done)](Result<Session> session, const Store&) mutable { done(std::move(session)); };
 }
 
-Error store_closed() {
-  return {ErrorCode::kClosed, "the store of the session was closed"};
-}
-
 std::unexpected<Error> in_callback(std::string_view call) {
   return fail(ErrorCode::kInvalidArgument, std::string(call) +
                                                " was called in a callback of the store, which it would wait for; use " +
@@ -110,6 +106,7 @@ void SessionImpl::open(Store store, SessionOptions options, std::optional<Sessio
         auto made = std::make_shared<SessionImpl>(store, std::move(options), SessionId{receipt.stamp()},
                                                   opened->store_number, sent);
         made->start();
+        // First the one, then the other: arguments are made in any order.
         Session session(store, std::move(made));
         done(std::move(session), std::move(store));
       },
@@ -162,7 +159,7 @@ Result<Lease> Session::acquire(std::string_view name, Duration timeout) {
 void Session::acquire_async(std::string_view name, Duration timeout,
                             std::move_only_function<void(Result<Lease>)> done) {
   if (auto use = impl_->enter()) return impl_->leases().acquire(name, timeout, std::move(done));
-  done(std::unexpected(store_closed()));
+  done(std::unexpected(SessionImpl::store_closed()));
 }
 
 Result<void> Session::stop(Duration grace) {
@@ -174,7 +171,7 @@ Result<void> Session::stop(Duration grace) {
 
 void Session::stop_async(Duration grace, std::move_only_function<void(Result<void>)> done) {
   if (auto use = impl_->enter()) return impl_->stop(grace, std::move(done));
-  done(std::unexpected(store_closed()));
+  done(std::unexpected(SessionImpl::store_closed()));
 }
 
 Result<Session> Session::reopen() {

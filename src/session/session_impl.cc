@@ -64,8 +64,10 @@ void SessionImpl::abandon() {
   // What is under way may need this very thread.
   bool may_wait = !in_callback();
   bool over;
+  std::uint64_t before_close;
   {
     MutexLock lock(mutex_);
+    before_close = before_close_;
     over = state_ != State::kAlive && state_ != State::kStopping;
     watch_.cancel();
   }
@@ -80,16 +82,33 @@ void SessionImpl::abandon() {
         },
         [](Result<void>) {}, {.timeout = options_.ttl, .body = Body::kShort, .reserve = Reserve::kMayUse});
   }
+  StoreAccess::impl(store_).forget_before_close(before_close);
   leases_.close({ErrorCode::kClosed, "the session is gone"});
+  // In a callback, what is under way may be that callback. A store that is closing waits for it itself. Asked before the
+  // gate closes, for afterwards nobody can look any more.
+  bool may_wait = false;
+  if (auto use = enter()) may_wait = !scheduler_.runs_here();
   gate_.close();
   if (may_wait) gate_.wait_until_empty();
 }
 
 void SessionImpl::start() {
-  SteadyTime now = scheduler_.now();
-  at(now + options_.renew, [this] { renew(); });
+  auto closing = [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->store_closing();
+  };
+  std::uint64_t before_close = StoreAccess::impl(store_).before_close(closing);
+  if (before_close == 0) return store_closing();
+  {
+    MutexLock lock(mutex_);
+    before_close_ = before_close;
+  }
+  after(options_.renew, [this] { renew(); });
   check_belief();
   look();
+}
+
+Error SessionImpl::store_closed() {
+  return {ErrorCode::kClosed, "the store of the session was closed"};
 }
 
 Gate::Use SessionImpl::enter() {
@@ -171,7 +190,7 @@ void SessionImpl::check_belief() {
   SteadyTime until;
   {
     MutexLock lock(mutex_);
-    if (is_over()) return;
+    if (is_over() || state_ == State::kEnding) return;
     until = believed_until_;
   }
   if (scheduler_.now() < until) {
@@ -204,7 +223,8 @@ void SessionImpl::lose(Error why) {
   std::vector<Done> waiters;
   {
     MutexLock lock(mutex_);
-    if (is_over()) return;
+    // Who is ending itself finds its row gone before it has the answer; that is no loss.
+    if (is_over() || state_ == State::kEnding) return;
     state_ = State::kLost;
     lost_because_ = why;
     waiters.swap(stop_waiters_);
@@ -267,11 +287,36 @@ void SessionImpl::looked(Result<View> view) {
   // Without a view the next renewal looks again.
   if (!view) return;
   if (!view->open && !seeded(SeededBug::kBelieveAfterRefusal)) return lose(ended_by_another());
-  for (const Sight& other : view->others)
-    if (saw(other) == Duration::zero()) end(other, [] {});
+  Duration next = options_.renew;
+  for (const Sight& other : view->others) {
+    Duration left = saw(other);
+    if (left == Duration::zero())
+      end(other, [](const Result<void>&) {});
+    else
+      next = std::min(next, left);
+  }
+  // A renewal looks as well.
+  if (next < options_.renew) look_within(next);
   for (SessionId dead : view->ended) sweep(dead);
   watch.then(guarded([this] { look(); }));
   if (again) look();
+}
+
+void SessionImpl::look_within(Duration delay) {
+  SteadyTime when = scheduler_.now() + delay;
+  {
+    MutexLock lock(mutex_);
+    if (next_look_ <= when) return;
+    next_look_ = when;
+  }
+  at(when, [this, when] {
+    {
+      MutexLock lock(mutex_);
+      if (next_look_ != when) return;
+      next_look_ = SteadyTime::max();
+    }
+    look();
+  });
 }
 
 SteadyTime SessionImpl::observer_now() {
@@ -287,7 +332,7 @@ Duration SessionImpl::saw(const Sight& sight) {
   return observer_.left(sight.id);
 }
 
-void SessionImpl::end(const Sight& dead, Task then) {
+void SessionImpl::end(const Sight& dead, std::move_only_function<void(Result<void>)> then) {
   if (!believes()) return;
   bool gone = StoreAccess::impl(store_).engine().is_gone(dead.open.presence);
   transact(
@@ -300,7 +345,7 @@ void SessionImpl::end(const Sight& dead, Task then) {
       },
       [this, id = dead.id, then = std::move(then)](Result<void> result, Receipt) mutable {
         if (result) sweep(id);
-        then();
+        then(std::move(result));
       });
 }
 
@@ -330,16 +375,20 @@ void SessionImpl::sweep(SessionId dead) {
 // Stopping.
 
 void SessionImpl::stop(Duration grace, Done done) {
+  Result<void> over;
   {
     MutexLock lock(mutex_);
-    if (!is_over()) stop_waiters_.push_back(std::move(done));
+    if (!is_over())
+      stop_waiters_.push_back(std::move(done));
+    else if (lost_because_ && lost_because_->code == ErrorCode::kClosed)
+      over = std::unexpected(*lost_because_);
     if (state_ == State::kAlive) state_ = State::kStopping;
   }
-  if (done) return post([done = std::move(done)]() mutable { done({}); });
+  if (done) return post([done = std::move(done), over]() mutable { done(over); });
   leases_.refuse_new({ErrorCode::kClosed, "the session is stopping"});
   leases_.cancel_all();
   if (grace <= Duration::zero() || leases_.none_held()) return end_now();
-  after(grace, [this] { end_now(); });
+  if (grace < SteadyTime::max() - scheduler_.now()) after(grace, [this] { end_now(); });
 }
 
 void SessionImpl::lease_released() {
@@ -357,7 +406,7 @@ void SessionImpl::end_now() {
     state_ = State::kEnding;
   }
   leases_.close({ErrorCode::kClosed, "the session was stopped"});
-  transact(
+  bool sent = transact(
       [id = id_](Transaction& txn) {
         SystemAccess access(txn);
         if (!session::is_open(txn, id)) return;
@@ -365,6 +414,21 @@ void SessionImpl::end_now() {
         sweep_some(txn, id);
       },
       [this](Result<void> result, Receipt) { ended(std::move(result)); });
+  if (!sent) ended(std::unexpected(store_closed()));
+}
+
+void SessionImpl::store_closing() {
+  std::vector<Done> waiters;
+  {
+    MutexLock lock(mutex_);
+    // An end that is under way is still answered.
+    if (is_over() || state_ == State::kEnding) return;
+    state_ = State::kLost;
+    lost_because_ = store_closed();
+    waiters.swap(stop_waiters_);
+  }
+  leases_.close(store_closed());
+  for (Done& waiter : waiters) waiter(std::unexpected(store_closed()));
 }
 
 void SessionImpl::ended(Result<void> result) {

@@ -53,13 +53,14 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   Gate::Use enter();
   /// Whether it may believe in itself, and so may write.
   bool believes() PERDURE_EXCLUDES(mutex_);
+  static Error store_closed();
   /// Why not, as an error.
   Error why_not() PERDURE_EXCLUDES(mutex_);
 
-  /// A transaction whose answer finds the session alive as an object: `done(result, receipt)` is dropped if the session
-  /// goes away before it is sent. No lock may be held.
+  /// A transaction whose answer finds the session alive as an object. False if it was not sent, and will not be
+  /// answered, because the session or its store is going away: then its leases are closed. No lock may be held.
   template <class Body, class Answered>
-  void transact(Body body, Answered answered, perdure::Body kind = perdure::Body::kShort);
+  bool transact(Body body, Answered answered, perdure::Body kind = perdure::Body::kShort);
   /// Runs `task` on one of the store's threads; here if the store is closed and has none any more.
   void post(Task task);
   void cancel(Executor::TimerId timer);
@@ -76,7 +77,7 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   /// Takes note of another session as it was just read. Zero if it is dead.
   Duration saw(const Sight& sight) PERDURE_EXCLUDES(mutex_);
   /// Ends a session that is dead, unless it has been renewed since; then sweeps what it held.
-  void end(const Sight& dead, Task then);
+  void end(const Sight& dead, std::move_only_function<void(Result<void>)> then);
   /// Final. What was under way comes to nothing.
   void lose(Error why) PERDURE_EXCLUDES(mutex_);
   /// A lease was released: somebody may be waiting for the last one.
@@ -107,6 +108,10 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   void sweep(SessionId dead) PERDURE_EXCLUDES(mutex_);
   void end_now() PERDURE_EXCLUDES(mutex_);
   void ended(Result<void> result) PERDURE_EXCLUDES(mutex_);
+  /// Nothing will be answered any more: whoever waits is told so.
+  void store_closing() PERDURE_EXCLUDES(mutex_);
+  /// At the latest when another session may have been seen unchanged for its whole TTL.
+  void look_within(Duration delay) PERDURE_EXCLUDES(mutex_);
   bool is_over() const PERDURE_REQUIRES(mutex_) { return state_ == State::kEnded || state_ == State::kLost; }
   SteadyTime observer_now();
 
@@ -126,23 +131,27 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   session::Observer observer_ PERDURE_GUARDED_BY(mutex_);
   bool looking_ PERDURE_GUARDED_BY(mutex_) = false;
   bool look_again_ PERDURE_GUARDED_BY(mutex_) = false;
+  /// For which a timer is set; the largest time if there is none.
+  SteadyTime next_look_ PERDURE_GUARDED_BY(mutex_) = SteadyTime::max();
   /// On the own open row.
   Watch watch_ PERDURE_GUARDED_BY(mutex_);
   std::set<SessionId> sweeping_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Done> stop_waiters_ PERDURE_GUARDED_BY(mutex_);
+  std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
 
   Leases leases_{*this};
 };
 
 template <class Body, class Answered>
-void SessionImpl::transact(Body body, Answered answered, perdure::Body kind) {
+bool SessionImpl::transact(Body body, Answered answered, perdure::Body kind) {
   auto use = enter();
-  if (!use) return;
+  if (!use) return false;
   store_.transact_async(std::move(body),
                         [use = std::move(use), answered = std::move(answered)](auto result, Receipt receipt) mutable {
                           answered(std::move(result), receipt);
                         },
                         {.timeout = options_.ttl, .body = kind, .reserve = Reserve::kMayUse});
+  return true;
 }
 
 }  // namespace perdure

@@ -254,6 +254,18 @@ Result<StoreImpl::Use> StoreImpl::use() {
   return Use(this);
 }
 
+std::uint64_t StoreImpl::before_close(Task task) {
+  MutexLock lock(mutex_);
+  if (phase_ != Phase::kOpen) return 0;
+  before_close_.emplace(++last_before_close_, std::move(task));
+  return last_before_close_;
+}
+
+void StoreImpl::forget_before_close(std::uint64_t number) {
+  MutexLock lock(mutex_);
+  before_close_.erase(number);
+}
+
 Result<void> StoreImpl::enter() {
   // Before the lock, which a thread of the parent may have held when the child was made.
   if (fork_mark_->forked()) return std::unexpected(forked_error());
@@ -316,8 +328,13 @@ Result<void> StoreImpl::close(Duration grace) {
 }
 
 void StoreImpl::refuse_new_calls() {
-  MutexLock lock(mutex_);
-  if (phase_ == Phase::kOpen) phase_ = Phase::kClosing;
+  std::map<std::uint64_t, Task> tasks;
+  {
+    MutexLock lock(mutex_);
+    if (phase_ == Phase::kOpen) phase_ = Phase::kClosing;
+    tasks.swap(before_close_);
+  }
+  for (auto& [number, task] : tasks) task();
 }
 
 void StoreImpl::enter_phase(Phase phase) {

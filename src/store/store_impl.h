@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -39,6 +40,10 @@ class StoreImpl {
   /// The engine, or why there is none. Holding the answer keeps the store from closing.
   class Use;
   Result<Use> use();
+  /// Runs `task` when the store begins to close, on the thread that closes it: for those who would otherwise wait for
+  /// ever. Answers a number to forget it by; 0 if it is closing already, and `task` is not run.
+  std::uint64_t before_close(Task task);
+  void forget_before_close(std::uint64_t number);
   const Limits& limits() const { return limits_; }
   Engine& engine() { return *engine_; }
   /// Lives as long as the store is open.
@@ -91,6 +96,8 @@ class StoreImpl {
   CondVar left_;
   Phase phase_ PERDURE_GUARDED_BY(mutex_) = Phase::kOpen;
   std::size_t inside_ PERDURE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, Task> before_close_ PERDURE_GUARDED_BY(mutex_);
 };
 
 /// Keeps a store open while something uses its engine.
