@@ -84,8 +84,8 @@ void SessionImpl::abandon() {
   }
   StoreAccess::impl(store_).forget_before_close(before_close);
   leases_.close({ErrorCode::kClosed, "the session is gone"});
-  // In a callback, what is under way may be that callback. A store that is closing waits for it itself. Asked before the
-  // gate closes, for afterwards nobody can look any more.
+  // In a callback, what is under way may be that very callback; a store that is closing waits for it itself. Asked
+  // before the gate closes, for afterwards nobody can look any more.
   bool may_wait = false;
   if (auto use = enter()) may_wait = !scheduler_.runs_here();
   gate_.close();
