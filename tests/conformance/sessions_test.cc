@@ -101,7 +101,7 @@ TEST_P(Sessions, AStoreThatIsAwayForTooLongLosesTheSession) {
 }
 
 TEST_P(Sessions, WaitingForOthersCostsNoCommits) {
-  constexpr int kNames = 500, kRenewals = 10;
+  constexpr int kNames = 500, kRenewals = 20;
   Session holder = open({.ttl = 10s, .renew = 50ms}), waiter = open();
   Countdown held(kNames);
   for (int i = 0; i < kNames; ++i)
@@ -119,7 +119,8 @@ TEST_P(Sessions, WaitingForOthersCostsNoCommits) {
   std::uint64_t begun = renewals();
   int commits = script_.commits();
   while (renewals() < begun + kRenewals) (void)watch("never written").wait(10ms);
-  EXPECT_LT(script_.commits() - commits, 4 * kRenewals) << "one for each renewal, and a few";
+  int made = script_.commits() - commits, renewed = static_cast<int>(renewals() - begun);
+  EXPECT_LT(made, renewed * 3 / 2) << "one for each renewal, and none for those who wait";
 }
 
 }  // namespace perdure::conformance
