@@ -61,8 +61,6 @@ SessionImpl::SessionImpl(Store& store, SessionOptions options, SessionId id, std
 }
 
 void SessionImpl::abandon() {
-  // What is under way may need this very thread.
-  bool may_wait = !in_callback();
   bool over;
   std::uint64_t before_close;
   {
