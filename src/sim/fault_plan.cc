@@ -79,6 +79,22 @@ FaultEvent draw_event(FaultClass kind, const RunShape& shape, Random& random) {
   return event;
 }
 
+void draw_script(const Scenario& scenario, std::uint64_t seed, RunShape& shape) {
+  Random random = stream(seed, "script");
+  Duration previous_end = {};
+  for (const ScriptedFault& fault : scenario.script) {
+    FaultEvent event = draw_event(fault.kind, shape, random);
+    event.node = std::min(fault.node, shape.nodes - 1);
+    event.start = milliseconds(draw(random, fault.at_ms));
+    if (fault.from == ScriptedFault::From::kPrevious) event.start += previous_end;
+    event.start = std::min(event.start, shape.duration);
+    event.duration = std::min<Duration>(milliseconds(draw(random, fault.for_ms)), shape.duration - event.start);
+    if (info(fault.kind).shape == FaultInfo::Shape::kInstant) event.duration = {};
+    previous_end = event.end();
+    shape.plan.push_back(event);
+  }
+}
+
 StoreTraits draw_traits(const Scenario& scenario, Random& random) {
   StoreTraits traits;
   traits.remote = draw(random, scenario.remote) != 0;
@@ -110,6 +126,7 @@ RunShape draw_shape(const Scenario& scenario, std::uint64_t seed) {
     if (!possible(fault.kind, shape.traits)) continue;
     for (std::int64_t i = 0; i < count; ++i) shape.plan.push_back(draw_event(fault.kind, shape, own));
   }
+  draw_script(scenario, seed, shape);
   std::ranges::sort(shape.plan, {}, [](const FaultEvent& event) { return std::pair(event.start, event.kind); });
   return shape;
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 
 #include "base/seeded_bug.h"
 #include "sim/workload.h"
@@ -78,6 +79,7 @@ class Parser {
     if (key_ == "request_us") return parse_range(scenario_.request_us, {0, 1'000'000});
     if (key_ == "sync_us") return parse_range(scenario_.sync_us, {0, 1'000'000});
     if (key_ == "bell_us") return parse_range(scenario_.bell_us, {0, 1'000'000});
+    if (key_.starts_with("event.")) return parse_event();
     if (key_.starts_with("fault.")) return parse_fault(key_.substr(6));
     if (key_.starts_with("knob.")) return parse_knob(key_.substr(5));
     return wrong("there is no key '" + key_ + "'; docs/internals/simulation.md lists them");
@@ -104,9 +106,37 @@ class Parser {
     return {};
   }
 
+  /// CLASS NODE at [+]MS for MS
+  Result<void> parse_event() {
+    std::istringstream words(value_);
+    std::string kind_name, node, at, at_ms, lasting, for_ms, rest;
+    words >> kind_name >> node >> at >> at_ms >> lasting >> for_ms;
+    auto index = to_number(node);
+    if (at != "at" || lasting != "for" || !index || *index < 0 || words >> rest)
+      return wrong("an event is `CLASS NODE at MS for MS`, with +MS if it is after the end of the one before");
+    auto kind = fault_by_name(kind_name);
+    if (!kind) return no_such_fault(kind_name);
+    using From = ScriptedFault::From;
+    ScriptedFault fault{*kind, static_cast<int>(*index), From::kStart, {}, {}};
+    if (at_ms.starts_with("+")) {
+      fault.from = From::kPrevious;
+      at_ms.erase(0, 1);
+    }
+    for (auto [text, range] : {std::pair(&at_ms, &fault.at_ms), std::pair(&for_ms, &fault.for_ms)}) {
+      value_ = *text;
+      if (auto done = parse_range(*range, {0, 3'600'000}); !done) return done;
+    }
+    scenario_.script.push_back(fault);
+    return {};
+  }
+
   Result<void> parse_fault(const std::string& name) {
     auto kind = fault_by_name(name);
     if (kind) return parse_range(scenario_.faults[static_cast<std::size_t>(*kind)], {0, 1000});
+    return no_such_fault(name);
+  }
+
+  Result<void> no_such_fault(const std::string& name) const {
     std::string names;
     for (const FaultInfo& info : fault_table()) names += (names.empty() ? "" : ", ") + std::string(info.name);
     return wrong("there is no class of faults '" + name + "'; there are: " + names);

@@ -20,6 +20,16 @@ struct NumberRange {
   bool operator==(const NumberRange&) const = default;
 };
 
+/// A fault that every run of a scenario has: for what takes faults in a row, which chance alone seldom brings about.
+struct ScriptedFault {
+  FaultClass kind;
+  int node;
+  /// From the beginning of the run, or from the end of the one before it in the script.
+  enum class From { kStart, kPrevious } from;
+  NumberRange at_ms;
+  NumberRange for_ms;
+};
+
 struct Scenario {
   enum class Mode {
     kSafety,   ///< Any faults to the end; only what must never happen is looked for.
@@ -36,6 +46,7 @@ struct Scenario {
   std::int64_t weight = 1;
   /// How many faults of each class a run has.
   std::array<NumberRange, kFaultClasses> faults{};
+  std::vector<ScriptedFault> script;
   std::map<std::string, NumberRange, std::less<>> knobs;
   /// Names of seeded bugs that runs of this scenario must find.
   std::vector<std::string> catches;

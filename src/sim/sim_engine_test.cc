@@ -20,9 +20,8 @@ class SimEngineTest : public testing::Test {
     Node(SimEngineTest& test, int index, const std::string& name)
         : scheduler(test.timeline_, name, test.seed_),
           engine(new SimEngine(*test.store_, scheduler, index, test.seed_, [this] { crashed = true; })),
-          store(
-              Store::on_engine(std::unique_ptr<Engine>(engine), scheduler, {.on_fatal = [](const Error&) {}}).value()) {
-    }
+          store(Store::on_engine(std::unique_ptr<Engine>(engine), scheduler, {.when_failed = WhenFailed::kRefuseCalls})
+                    .value()) {}
     ~Node() {
       engine->sever();
       StoreImpl& impl = StoreAccess::impl(store);

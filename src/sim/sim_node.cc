@@ -28,7 +28,8 @@ SimNode::SimNode(World& world, int index, int life)
                               {.on_fatal =
                                    [this](const Error& error) {
                                      if (alive()) world_.violation("the store failed: " + error.message);
-                                   }})
+                                   },
+                               .when_failed = WhenFailed::kRefuseCalls})
                  .value()) {}
 
 SimNode::~SimNode() = default;

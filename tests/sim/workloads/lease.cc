@@ -237,7 +237,8 @@ class LeaseWorkload final : public Workload {
   /// Marks in the log when a lease was free, and sees whether something is left of the dead.
   void audit(const LifePtr& life) {
     life->node->store().transact_async(
-        [this](Transaction& txn) {
+        [this, life](Transaction& txn) {
+          check_open(*life, txn);
           for (const std::string& name : names_)
             if (!Session::holder_of(txn, name)) txn.set_stamped(Stamped{log_prefix(name), {}}, kFree);
           SystemAccess access(txn);
@@ -248,6 +249,15 @@ class LeaseWorkload final : public Workload {
           if (swept && world_.now() > healed_ + ttl_ + seconds(1)) swept_ = *swept;
           later(life, milliseconds(world_.knob("audit_ms")), [this, life] { audit(life); });
         });
+  }
+
+  /// Nobody is ended who may still believe in itself.
+  void check_open(const Life& life, Transaction& txn) {
+    if (life.over() || !life.session || !life.session->alive()) return;
+    SystemAccess access(txn);
+    Reader snapshot = txn.snapshot();
+    if (!session::is_open(snapshot, life.session->id()))
+      world_.violation("the session of " + life.node->name() + " has been ended while it believes in itself");
   }
 
   /// Somebody who sees all nodes at once.
