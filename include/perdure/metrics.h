@@ -24,6 +24,7 @@ enum class Metric {
   kBatchTransactions,
   kStoreBytes,
   kPeerDeaths,
+  kLeasesLost,
 };
 
 /// One row of the table of metrics.

@@ -21,13 +21,14 @@ constexpr std::array kTable = {
     MetricInfo{kBatchTransactions, kHistogram, "perdure_batch_transactions",      "Transactions in one batch.", {}, {}},
     MetricInfo{kStoreBytes,        kGauge,     "perdure_store_bytes",             "Bytes of the data file that are in use or were.", {}, {}},
     MetricInfo{kPeerDeaths,        kCounter,   "perdure_peer_deaths_total",       "Other processes found to have ended without closing the store.", {}, {}},
+    MetricInfo{kLeasesLost,        kCounter,   "perdure_leases_lost_total",       "Leases that were held by sessions when they were lost.", {}, {}},
 };
 // clang-format on
 
 constexpr bool in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i)
     if (static_cast<std::size_t>(kTable[i].metric) != i) return false;
-  return kTable.back().metric == kPeerDeaths;
+  return kTable.back().metric == kLeasesLost;
 }
 static_assert(in_order(), "the table of metrics has one row per metric, in the order of the enum");
 

@@ -96,11 +96,11 @@ void LeaseState::release(std::move_only_function<void(Result<void>)> done) {
   done(fail(ErrorCode::kStaleToken, "the session of the lease '" + name + "' is over"));
 }
 
-bool LeaseState::in_callback() {
+bool LeaseState::must_not_block() {
   auto session = session_.lock();
   if (!session) return false;
   auto use = session->enter();
-  return use && session->in_callback();
+  return use && session->must_not_block();
 }
 
 const std::string& Lease::name() const {
@@ -124,8 +124,11 @@ void Lease::fence(Transaction& txn) const {
 }
 
 Result<void> Lease::release() {
-  if (state_->in_callback())
-    return fail(ErrorCode::kInvalidArgument, "release was called in a callback of the store; use release_async");
+  if (state_->must_not_block())
+    return fail(ErrorCode::kInvalidArgument,
+                "release was called in a callback of the store, or on a store that the host polls, and would wait for "
+                "itself; use "
+                "release_async");
   auto promise = std::make_shared<Promise<Result<void>>>();
   release_async([promise](Result<void> result) { promise->set(std::move(result)); });
   return promise->take();

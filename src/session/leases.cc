@@ -147,6 +147,7 @@ void Leases::held_by_other(const std::string& name, Attempt found) {
     entry->second.failures = 0;
     round = enter(entry->second, Phase::kWaiting);
     entry->second.watches = std::move(found.watches);
+    entry->second.holder = found.holder.id;
     entry->second.problem = {ErrorCode::kDeadline, "the lease " + quoted(name) + " is held by session " +
                                                        found.holder.id.to_string() + " (" + found.holder.open.name +
                                                        ")"};
@@ -155,6 +156,7 @@ void Leases::held_by_other(const std::string& name, Attempt found) {
   }
   answer(std::move(late));
   for (Watch& watch : watches) watch.then(session_.guarded([this, name, round] { wake(name, round); }));
+  session_.follow(found.holder.id);
 }
 
 void Leases::could_not_try(const std::string& name, Error why) {
@@ -295,6 +297,14 @@ void Leases::cancel_all() {
   for (auto& lease : all) lease->cancel.cancel();
 }
 
+std::set<SessionId> Leases::awaited() {
+  MutexLock lock(mutex_);
+  std::set<SessionId> holders;
+  for (const auto& [name, entry] : entries_)
+    if (entry.holder) holders.insert(*entry.holder);
+  return holders;
+}
+
 bool Leases::none_held() {
   MutexLock lock(mutex_);
   return std::ranges::none_of(entries_, [](const auto& entry) {
@@ -319,23 +329,27 @@ void Leases::refuse_new(const Error& why) {
   answer(std::move(answers));
 }
 
-void Leases::close(const Error& why) {
+std::size_t Leases::close(const Error& why) {
   refuse_new(why);
   cancel_all();
+  std::size_t lost = 0;
   std::vector<ReleaseDone> releasing;
   {
     MutexLock lock(mutex_);
-    if (closed_) return;
+    if (closed_) return 0;
     closed_ = why;
     for (auto& [name, entry] : entries_) {
       for (Watch& watch : entry.watches) watch.cancel();
       for (ReleaseDone& waiter : entry.release_waiters) releasing.push_back(std::move(waiter));
-      if (entry.held) entry.held->let_go();
+      if (!entry.held) continue;
+      entry.held->let_go();
+      ++lost;
     }
     if (!seeded(SeededBug::kReleaseAfterLoss)) entries_.clear();
   }
   for (ReleaseDone& waiter : releasing)
     if (waiter) waiter(std::unexpected(why));
+  return lost;
 }
 
 // Bookkeeping.
@@ -343,6 +357,7 @@ void Leases::close(const Error& why) {
 std::uint64_t Leases::enter(Entry& entry, Phase phase) {
   for (Watch& watch : entry.watches) watch.cancel();
   entry.watches.clear();
+  entry.holder.reset();
   entry.phase = phase;
   if (phase == Phase::kHeld || phase == Phase::kReleasing) entry.problem = {ErrorCode::kDeadline, ""};
   return ++entry.round;

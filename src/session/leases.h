@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ class LeaseState {
   void fence(Transaction& txn);
   void release(std::move_only_function<void(Result<void>)> done);
   /// Whether blocking would be waiting for oneself.
-  bool in_callback();
+  bool must_not_block();
   /// It is on its way back, or lost: from now on it is not held.
   void let_go() { let_go_ = true; }
 
@@ -61,10 +62,13 @@ class Leases {
   void refuse_new(const Error& why) PERDURE_EXCLUDES(mutex_);
   /// Gives the cancel signal of every lease.
   void cancel_all() PERDURE_EXCLUDES(mutex_);
+  /// The sessions that hold what is waited for here.
+  std::set<SessionId> awaited() PERDURE_EXCLUDES(mutex_);
   /// Whether none is held or on its way back.
   bool none_held() PERDURE_EXCLUDES(mutex_);
   /// The session is over: nobody gets a lease any more, and those that are held are lost.
-  void close(const Error& why) PERDURE_EXCLUDES(mutex_);
+  /// Answers how many those were.
+  std::size_t close(const Error& why) PERDURE_EXCLUDES(mutex_);
 
  private:
   struct Request {
@@ -89,6 +93,8 @@ class Leases {
     std::size_t impatient = 0;
     std::shared_ptr<LeaseState> held;
     std::vector<Watch> watches;
+    /// While it waits for another session.
+    std::optional<SessionId> holder = {};
     std::vector<ReleaseDone> release_waiters;
     /// Whether an earlier attempt to release may have taken effect.
     bool release_unknown = false;

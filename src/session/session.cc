@@ -63,10 +63,11 @@ auto without_store(std::move_only_function<void(Result<Session>)> done) {
   return [done = std::move(done)](Result<Session> session, const Store&) mutable { done(std::move(session)); };
 }
 
-std::unexpected<Error> in_callback(std::string_view call) {
-  return fail(ErrorCode::kInvalidArgument, std::string(call) +
-                                               " was called in a callback of the store, which it would wait for; use " +
-                                               std::string(call) + "_async");
+std::unexpected<Error> would_hang(const std::string& call) {
+  return fail(ErrorCode::kInvalidArgument, call +
+                                               " was called in a callback of the store, or on a store that the host "
+                                               "polls, and would wait for itself; use " +
+                                               call + "_async");
 }
 
 }  // namespace
@@ -129,8 +130,8 @@ Session::~Session() {
 }
 
 Result<Session> Session::open(Store store, SessionOptions options) {
-  if (auto use = StoreAccess::impl(store).use(); use && StoreAccess::impl(store).scheduler().runs_here())
-    return in_callback("open");
+  if (auto use = StoreAccess::impl(store).use(); use && StoreAccess::impl(store).must_not_block())
+    return would_hang("open");
   WaitingForOpen waiting;
   SessionImpl::open(std::move(store), std::move(options), std::nullopt, waiting.done());
   return waiting.take();
@@ -150,7 +151,7 @@ bool Session::alive() const {
 }
 
 Result<Lease> Session::acquire(std::string_view name, Duration timeout) {
-  if (impl_->in_callback()) return in_callback("acquire");
+  if (impl_->must_not_block()) return would_hang("acquire");
   Waiting<Lease> waiting;
   acquire_async(name, timeout, waiting.done());
   return waiting.take();
@@ -163,7 +164,7 @@ void Session::acquire_async(std::string_view name, Duration timeout,
 }
 
 Result<void> Session::stop(Duration grace) {
-  if (impl_->in_callback()) return in_callback("stop");
+  if (impl_->must_not_block()) return would_hang("stop");
   Waiting<void> waiting;
   stop_async(grace, waiting.done());
   return waiting.take();
@@ -175,7 +176,7 @@ void Session::stop_async(Duration grace, std::move_only_function<void(Result<voi
 }
 
 Result<Session> Session::reopen() {
-  if (impl_->in_callback()) return in_callback("reopen");
+  if (impl_->must_not_block()) return would_hang("reopen");
   Waiting<Session> waiting;
   reopen_async(waiting.done());
   return waiting.take();

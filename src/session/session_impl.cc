@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/seeded_bug.h"
+#include "store/report.h"
 #include "store/store_access.h"
 #include "store/system_access.h"
 
@@ -67,7 +68,7 @@ void SessionImpl::abandon() {
     MutexLock lock(mutex_);
     before_close = before_close_;
     over = state_ != State::kAlive && state_ != State::kStopping;
-    watch_.cancel();
+    forget_watches();
   }
   if (auto use = enter(); use && !over && believes()) {
     // By itself: nobody is there any more to take the answer.
@@ -85,7 +86,7 @@ void SessionImpl::abandon() {
   // In a callback, what is under way may be that very callback; a store that is closing waits for it itself. Asked
   // before the gate closes, for afterwards nobody can look any more.
   bool may_wait = false;
-  if (auto use = enter()) may_wait = !scheduler_.runs_here();
+  if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block();
   gate_.close();
   if (may_wait) gate_.wait_until_empty();
 }
@@ -119,9 +120,9 @@ Gate::Use SessionImpl::enter() {
   return gate_.enter(std::make_shared<Owner>(shared_from_this(), std::move(*store)));
 }
 
-bool SessionImpl::in_callback() {
+bool SessionImpl::must_not_block() {
   auto use = enter();
-  return use && scheduler_.runs_here();
+  return use && StoreAccess::impl(store_).must_not_block();
 }
 
 void SessionImpl::post(Task task) {
@@ -212,6 +213,11 @@ Error SessionImpl::why_not() {
   return {ErrorCode::kStaleToken, "the session has not been renewed in time"};
 }
 
+void SessionImpl::forget_watches() {
+  watch_.cancel();
+  for (Watch& watch : beat_watches_) watch.cancel();
+}
+
 bool SessionImpl::is_lost() {
   MutexLock lock(mutex_);
   return state_ == State::kLost;
@@ -226,24 +232,37 @@ void SessionImpl::lose(Error why) {
     state_ = State::kLost;
     lost_because_ = why;
     waiters.swap(stop_waiters_);
-    watch_.cancel();
+    forget_watches();
   }
-  leases_.close(why);
+  const StoreOptions& sinks = StoreAccess::impl(store_).options();
+  log(sinks, LogLevel::kWarning, "session", "a session is lost",
+      {{"session", id_.to_string()}, {"name", options_.name}, {"why", why.message}});
+  count(sinks, Metric::kLeasesLost, leases_.close(why));
   for (Done& waiter : waiters) waiter({});
   if (options_.on_lost) options_.on_lost(why);
 }
 
 // Looking at the others.
 
+void SessionImpl::follow(SessionId holder) {
+  {
+    MutexLock lock(mutex_);
+    if (!followed_.insert(holder).second) return;
+  }
+  look();
+}
+
 void SessionImpl::look() {
+  std::set<SessionId> followed;
   {
     MutexLock lock(mutex_);
     if (is_over()) return;
     look_again_ = looking_;
     if (std::exchange(looking_, true)) return;
+    followed = followed_;
   }
   transact(
-      [this](Transaction& txn) {
+      [this, followed = std::move(followed)](Transaction& txn) {
         SystemAccess access(txn);
         View view;
         view.open = session::is_open(txn, id_);
@@ -254,8 +273,11 @@ void SessionImpl::look() {
           auto open = session::OpenRow::decode(row.value);
           if (id && open && *id != id_) view.others.push_back({*id, 0, std::move(*open)});
         }
-        for (Sight& other : view.others)
-          other.beat = static_cast<std::uint64_t>(decode_counter(snapshot.get(session::beat_key(other.id))));
+        for (Sight& other : view.others) {
+          Bytes key = session::beat_key(other.id);
+          other.beat = static_cast<std::uint64_t>(decode_counter(snapshot.get(key)));
+          if (followed.contains(other.id)) view.watches.push_back(txn.watch(key));
+        }
         for (const Row& row : snapshot.get_range(session::table_range("ended"), {.limit = kSweptAtOnce}))
           if (auto id = session::id_of("ended", row.key)) view.ended.push_back(*id);
         {
@@ -270,13 +292,18 @@ void SessionImpl::look() {
 
 void SessionImpl::looked(Result<View> view) {
   bool again;
-  Watch watch;
+  std::vector<Watch> watches;
+  std::set<SessionId> awaited = leases_.awaited();
   {
     MutexLock lock(mutex_);
     looking_ = false;
     again = look_again_;
-    watch = watch_;
+    std::erase_if(followed_, [&](SessionId id) { return !awaited.contains(id); });
     if (view) {
+      for (Watch& old : beat_watches_) old.cancel();
+      beat_watches_ = view->watches;
+      watches = std::move(view->watches);
+      watches.push_back(watch_);
       std::vector<SessionId> known;
       for (const Sight& other : view->others) known.push_back(other.id);
       observer_.keep_only(known);
@@ -296,7 +323,7 @@ void SessionImpl::looked(Result<View> view) {
   // A renewal looks as well.
   if (next < options_.renew) look_within(next);
   for (SessionId dead : view->ended) sweep(dead);
-  watch.then(guarded([this] { look(); }));
+  for (Watch& watch : watches) watch.then(guarded([this] { look(); }));
   if (again) look();
 }
 
@@ -336,13 +363,20 @@ void SessionImpl::end(const Sight& dead, std::move_only_function<void(Result<voi
   transact(
       [dead, gone](Transaction& txn) {
         SystemAccess access(txn);
-        if (!session::is_open(txn, dead.id)) return;
+        if (!session::is_open(txn, dead.id)) return false;
         // Who is gone may have renewed itself once more before; who is not must not have.
         bool unchanged = decode_counter(txn.get(session::beat_key(dead.id))) == static_cast<std::int64_t>(dead.beat);
-        if (gone || unchanged || seeded(SeededBug::kEndWithoutCompare)) end_rows(txn, dead.id);
+        if (!gone && !unchanged && !seeded(SeededBug::kEndWithoutCompare)) return false;
+        end_rows(txn, dead.id);
+        return true;
       },
-      [this, id = dead.id, then = std::move(then)](Result<void> result, Receipt) mutable {
-        if (result) sweep(id);
+      [this, dead, then = std::move(then)](Result<bool> ended, Receipt) mutable {
+        if (ended && *ended)
+          log(StoreAccess::impl(store_).options(), LogLevel::kInfo, "session", "ended the session of a dead process",
+              {{"session", dead.id.to_string()}, {"name", dead.open.name}});
+        if (ended) sweep(dead.id);
+        Result<void> result;
+        if (!ended) result = std::unexpected(std::move(ended.error()));
         then(std::move(result));
       });
 }
@@ -435,7 +469,7 @@ void SessionImpl::ended(Result<void> result) {
     MutexLock lock(mutex_);
     if (!is_over()) state_ = State::kEnded;
     waiters.swap(stop_waiters_);
-    watch_.cancel();
+    forget_watches();
   }
   for (Done& waiter : waiters) waiter(result);
 }

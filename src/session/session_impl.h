@@ -41,8 +41,8 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   /// Whether it is lost, and so may be replaced.
   bool is_lost() PERDURE_EXCLUDES(mutex_);
   const SessionOptions& options() const { return options_; }
-  /// In a callback of the store waiting for the store would be waiting for oneself.
-  bool in_callback();
+  /// Whether a blocking call would wait for this very thread: in callbacks, and where the host polls the store.
+  bool must_not_block();
 
   // For its leases.
   SessionId id() const { return id_; }
@@ -78,6 +78,9 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   Duration saw(const Sight& sight) PERDURE_EXCLUDES(mutex_);
   /// Ends a session that is dead, unless it has been renewed since; then sweeps what it held.
   void end(const Sight& dead, std::move_only_function<void(Result<void>)> then);
+  /// Somebody waits for what that session holds: from now on its renewals are looked at as they come, so that its end
+  /// is noticed a TTL after the last of them, and not a period later.
+  void follow(SessionId holder) PERDURE_EXCLUDES(mutex_);
   /// Final. What was under way comes to nothing.
   void lose(Error why) PERDURE_EXCLUDES(mutex_);
   /// A lease was released: somebody may be waiting for the last one.
@@ -97,6 +100,8 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
     bool open = false;
     std::vector<Sight> others;
     std::vector<SessionId> ended;
+    /// On the renewals of those that are followed.
+    std::vector<Watch> watches;
   };
 
   void renew();
@@ -112,6 +117,7 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   void store_closing() PERDURE_EXCLUDES(mutex_);
   /// At the latest when another session may have been seen unchanged for its whole TTL.
   void look_within(Duration delay) PERDURE_EXCLUDES(mutex_);
+  void forget_watches() PERDURE_REQUIRES(mutex_);
   bool is_over() const PERDURE_REQUIRES(mutex_) { return state_ == State::kEnded || state_ == State::kLost; }
   SteadyTime observer_now();
 
@@ -135,6 +141,8 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   SteadyTime next_look_ PERDURE_GUARDED_BY(mutex_) = SteadyTime::max();
   /// On the own open row.
   Watch watch_ PERDURE_GUARDED_BY(mutex_);
+  std::set<SessionId> followed_ PERDURE_GUARDED_BY(mutex_);
+  std::vector<Watch> beat_watches_ PERDURE_GUARDED_BY(mutex_);
   std::set<SessionId> sweeping_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Done> stop_waiters_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;

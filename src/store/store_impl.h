@@ -45,6 +45,9 @@ class StoreImpl {
   std::uint64_t before_close(Task task);
   void forget_before_close(std::uint64_t number);
   const Limits& limits() const { return limits_; }
+  const StoreOptions& options() const { return options_; }
+  /// Whether to wait for a callback would be to wait for this very thread.
+  bool must_not_block() const { return manual_ || scheduler_.runs_here(); }
   Engine& engine() { return *engine_; }
   /// Lives as long as the store is open.
   Scheduler& scheduler() { return scheduler_; }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/seeded_bug.h"
+#include "sim/fault_plan.h"
 #include "sim/workload.h"
 
 namespace perdure::sim {
@@ -55,7 +56,27 @@ bell_us = 8
   EXPECT_EQ(scenario->bell_us, (NumberRange{8, 8}));
 }
 
+TEST(ScenarioFile, EventsFollowOneAnother) {
+  auto scenario = parse_scenario(
+      "workload = ring\nnodes = 2\nduration_s = 60\n"
+      "event.1 = pause 1 at 2000..3000 for 500\nevent.2 = unavailable 0 at +10..20 for 700\n",
+      "scenarios/some.scenario");
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  FaultPlan plan = draw_shape(*scenario, 1).plan;
+  ASSERT_EQ(plan.size(), 2u);
+  EXPECT_EQ(plan[0].kind, FaultClass::kPause);
+  EXPECT_EQ(plan[0].node, 1);
+  EXPECT_GE(plan[0].start, std::chrono::seconds(2));
+  EXPECT_LE(plan[0].start, std::chrono::seconds(3));
+  EXPECT_EQ(plan[0].duration, std::chrono::milliseconds(500));
+  EXPECT_GE(plan[1].start, plan[0].end() + std::chrono::milliseconds(10));
+  EXPECT_LE(plan[1].start, plan[0].end() + std::chrono::milliseconds(20));
+}
+
 TEST(ScenarioFile, ErrorsNameTheFileTheLineAndWhatToDo) {
+  EXPECT_THAT(error_of("event.1 = pause 0 after 5 for 6"), HasSubstr(":1: an event is `CLASS NODE at MS for MS`"));
+  EXPECT_THAT(error_of("event.1 = sleep 0 at 5 for 6"), HasSubstr("no class of faults 'sleep'"));
+  EXPECT_THAT(error_of("event.1 = pause 0 at 9..5 for 6"), HasSubstr("the range 9..5 is empty"));
   EXPECT_THAT(error_of("\n\nworkload: ring"), StartsWith("scenarios/some.scenario:3: 'workload: ring' is not `key"));
   EXPECT_THAT(error_of("workload = rong"), HasSubstr(":1: there is no workload 'rong'; there are: bank, "));
   EXPECT_THAT(error_of("mode = safety"), HasSubstr("some.scenario: names no workload; write a line"));

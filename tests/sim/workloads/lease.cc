@@ -52,7 +52,7 @@ class LeaseWorkload final : public Workload {
 
   void quiesce() override {
     healed_ = world_.now();
-    world_.at(healed_ + ttl_ + seconds(1) + kCommits, [this] { check_leaders(); });
+    world_.at(healed_ + ttl_ + seconds(1), [this] { check_leaders(); });
   }
   bool idle() const override { return leaders_checked_ && swept_; }
 
@@ -61,9 +61,6 @@ class LeaseWorkload final : public Workload {
   }
 
  private:
-  /// What a few commits may take by themselves, and a node that starts at the last moment.
-  static constexpr Duration kCommits = seconds(2);
-
   /// One life of a node. What it has begun may be answered after its end, to nobody.
   struct Life {
     SimNode* node = nullptr;
@@ -280,7 +277,7 @@ class LeaseWorkload final : public Workload {
     if (world_.disturbed_since(healed_)) {
       // A node is still standing still.
       healed_ = world_.now();
-      world_.at(healed_ + ttl_ + seconds(1) + kCommits, [this] { check_leaders(); });
+      world_.at(healed_ + ttl_ + seconds(1), [this] { check_leaders(); });
       return;
     }
     for (const std::string& name : names_)
