@@ -59,6 +59,7 @@ class LmdbEngine final : public Engine, private PeerListener {
   void peers_committed() override;
   void peer_died(int pid) override;
 
+  void tell_of_anything();
   void run(CommitJob& job);
   Result<void> run_inside(MDB_txn* txn, CommitJob& job);
   /// Takes the writer lock: waits for commits of other processes, and syncs after one that died within its own.
