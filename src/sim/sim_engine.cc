@@ -63,7 +63,8 @@ SimEngine::SimEngine(SimStore& store, NodeScheduler& node, int index, std::uint6
                     .limits = {},
                     .durable = true,
                     .remote = store.traits().remote,
-                    .unknown_commits = store.traits().unknown_commits},
+                    .unknown_commits = store.traits().unknown_commits,
+                    .blocking_calls = false},
       id_(store.join(*this)),
       lane_(node.lane("perdure-commit")) {}
 

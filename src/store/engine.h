@@ -118,6 +118,9 @@ struct Capabilities {
   bool remote = false;
   /// Whether `done` may say kCommitUnknown. The store then keeps a row with the number of its last batch.
   bool unknown_commits = false;
+  /// Whether a thread may block until its call is answered. In a simulation one thread runs everything: it would wait
+  /// for itself.
+  bool blocking_calls = true;
 };
 
 class Engine {

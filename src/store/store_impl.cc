@@ -69,7 +69,7 @@ class StoreImpl::AsyncCall final : public Call {
 
   void answer(Result<Receipt> result) override {
     state().reset();
-    done_(std::move(result));
+    if (!store_.muted_) done_(std::move(result));
     done_ = nullptr;
     body() = nullptr;
     store_.leave();
@@ -136,7 +136,7 @@ class StoreImpl::Callbacks final : public Executor {
       ++store_.inside_;
     }
     store_.scheduler_.post([this, task = std::move(task)]() mutable {
-      task();
+      if (!store_.muted_) task();
       task = nullptr;
       store_.leave();
     });
@@ -152,6 +152,7 @@ StoreImpl::StoreImpl(std::unique_ptr<Engine> engine, Scheduler& scheduler, std::
                      StoreOptions options)
     : options_(std::move(options)),
       limits_(engine->capabilities().limits),
+      blocking_calls_(engine->capabilities().blocking_calls),
       owned_scheduler_(std::move(owned)),
       scheduler_(scheduler),
       manual_(manual_of(options_, scheduler)),
@@ -179,6 +180,9 @@ Result<Receipt> StoreImpl::run(Call::BodyFn body, const TransactOptions& options
                 "transact was called inside the body of a transaction; use the transaction that the body was given");
   if (InSink::here())
     return fail(ErrorCode::kInvalidArgument, "transact was called in a sink of the store, which must not use it");
+  if (!blocking_calls_)
+    return fail(ErrorCode::kInvalidArgument,
+                "transact was called on a simulated store, where nothing may block; use transact_async");
   if (auto entered = enter(); !entered) return std::unexpected(std::move(entered.error()));
   auto result = std::make_shared<BlockingCall>(*this, marked(std::move(body)), options)->drive(*this);
   leave();
@@ -197,6 +201,7 @@ void StoreImpl::run_async(Call::BodyFn body, std::move_only_function<void(Result
 }
 
 std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& call) {
+  if (muted_) return std::unexpected(closed_error());
   if (auto failure = committer_->failure()) return std::unexpected(std::move(*failure));
   if (scheduler_.now() >= call->deadline()) return too_late(*call);
   if (call->options().body == Body::kShort && !engine_->capabilities().remote) {

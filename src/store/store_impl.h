@@ -44,10 +44,13 @@ class StoreImpl {
   /// ever. Answers a number to forget it by; 0 if it is closing already, and `task` is not run.
   std::uint64_t before_close(Task task);
   void forget_before_close(std::uint64_t number);
+  /// For a simulated process that has died: none of its code runs any more. Calls still come to their end, but no body
+  /// is run for them, and nobody is told; nor are watches.
+  void mute() { muted_ = true; }
   const Limits& limits() const { return limits_; }
   const StoreOptions& options() const { return options_; }
   /// Whether to wait for a callback would be to wait for this very thread.
-  bool must_not_block() const { return manual_ || scheduler_.runs_here(); }
+  bool must_not_block() const { return manual_ || !blocking_calls_ || scheduler_.runs_here(); }
   Engine& engine() { return *engine_; }
   /// Lives as long as the store is open.
   Scheduler& scheduler() { return scheduler_; }
@@ -85,6 +88,8 @@ class StoreImpl {
 
   const StoreOptions options_;
   const Limits limits_;
+  const bool blocking_calls_;
+  std::atomic<bool> muted_ = false;
   std::unique_ptr<Scheduler> owned_scheduler_;
   Scheduler& scheduler_;
   /// The scheduler, if it is one that the host polls.
