@@ -37,6 +37,7 @@ class NodeScheduler final : public Scheduler {
   const std::string& name() const { return name_; }
   /// None of its tasks runs before `when`; its timers come late.
   void pause_until(SteadyTime when) { paused_until_ = std::max(paused_until_, when); }
+  void wake() { paused_until_ = timeline_.now(); }
   /// Moves the wall clock alone, in either direction.
   void jump_wall_clock(Duration by) { wall_offset_ += by; }
 

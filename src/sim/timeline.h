@@ -26,6 +26,7 @@ class Timeline {
   bool step(SteadyTime until = SteadyTime::max());
 
   std::uint64_t steps() const { return steps_; }
+  bool in_task() const { return running_ != nullptr; }
   Trace& trace() { return trace_; }
 
  private:

@@ -45,6 +45,8 @@ class Workload {
   /// apart from the world; calls that are under way are then answered, mostly with kCommitUnknown. Drop what holds the
   /// store, and start nothing new for a node that is not alive().
   virtual void node_stopped(SimNode& node) { (void)node; }
+  /// Its calls have been answered and its store is closed: the last moment in which it is there.
+  virtual void node_gone(SimNode& node) { (void)node; }
   /// Liveness only: the faults are over. Start no new work, and bring what there is to its end.
   virtual void quiesce() {}
   /// Liveness only: whether everything has come to its end.

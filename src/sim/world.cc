@@ -16,6 +16,10 @@ constexpr std::size_t kViolationsMax = 10;
 }  // namespace
 
 World::World(const Scenario& scenario, std::uint64_t seed, RunShape shape, Trace::Keep keep)
+    : World(scenario, seed, std::move(shape), [](World& world) { return world.make_named_workload(); }, keep) {}
+
+World::World(const Scenario& scenario, std::uint64_t seed, RunShape shape, const MakeWorkload& make_workload,
+             Trace::Keep keep)
     : scenario_(scenario),
       seed_(seed),
       shape_(std::move(shape)),
@@ -28,16 +32,20 @@ World::World(const Scenario& scenario, std::uint64_t seed, RunShape shape, Trace
       wall_offsets_(nodes_.size()),
       back_after_(nodes_.size()),
       last_disturbed_(kBeginning - Duration(1)) {
-  const WorkloadInfo* info = find_workload(scenario.workload);
-  check(info, "a scenario whose workload does not exist");
-  for (const KnobInfo& knob : info->knobs) {
-    auto given = scenario.knobs.find(knob.name);
-    Random random = stream(seed, "knob/" + std::string(knob.name));
-    knobs_.emplace(knob.name, draw(random, given == scenario.knobs.end() ? knob.range : given->second));
-  }
   Random random = stream(seed, "wall clocks");
   for (Duration& offset : wall_offsets_) offset = std::chrono::milliseconds(draw(random, {-10'000, 10'000}));
-  workload_ = info->make(*this);
+  workload_ = make_workload(*this);
+}
+
+std::unique_ptr<Workload> World::make_named_workload() {
+  const WorkloadInfo* info = find_workload(scenario_.workload);
+  check(info, "a scenario whose workload does not exist");
+  for (const KnobInfo& knob : info->knobs) {
+    auto given = scenario_.knobs.find(knob.name);
+    Random random = stream(seed_, "knob/" + std::string(knob.name));
+    knobs_.emplace(knob.name, draw(random, given == scenario_.knobs.end() ? knob.range : given->second));
+  }
+  return info->make(*this);
 }
 
 World::~World() {
@@ -61,11 +69,17 @@ bool World::reachable(int index) {
   return there && there->alive() && store_.reachable(index) && !faults_.degree(FaultClass::kPause, index);
 }
 
-RunOutcome World::run() {
+void World::start() {
   set_up();
   for (int index = 0; index < nodes(); ++index) start_node(index);
   for (const FaultEvent& event : shape_.plan)
-    world_scheduler_.at(kBeginning + event.start, [this, &event] { begin(event); });
+    world_scheduler_.at(kBeginning + event.start, [this, &event] {
+      if (!plan_is_over_) begin(event);
+    });
+}
+
+RunOutcome World::run() {
+  start();
   SteadyTime end = kBeginning + shape_.duration;
   run_until(end);
   if (scenario_.mode == Scenario::Mode::kLiveness && outcome_.violations.empty()) {
@@ -85,11 +99,12 @@ RunOutcome World::run() {
 }
 
 bool World::run_until(SteadyTime when, const std::function<bool()>& enough) {
+  std::uint64_t steps_before = timeline_.steps();
   while (outcome_.violations.empty()) {
     if (enough && enough()) return true;
     if (!timeline_.step(when)) return false;
     take_down_the_dead();
-    if (timeline_.steps() > kStepsMax)
+    if (timeline_.steps() - steps_before > kStepsMax)
       violation("the run does not end: " + std::to_string(kStepsMax) + " tasks have run");
   }
   return false;
@@ -147,8 +162,9 @@ void World::take_down_the_dead() {
       start_node(index);
       continue;
     }
-    world_scheduler_.at(now() + back_after_[static_cast<std::size_t>(index)], [this, index] {
-      if (node(index)) return;
+    auto at = static_cast<std::size_t>(index);
+    world_scheduler_.at(now() + back_after_[at], [this, index, at, died = lives_[at]] {
+      if (lives_[at] != died) return;
       calm();
       start_node(index);
     });
@@ -162,6 +178,7 @@ void World::take_down(int index) {
   there->engine_->sever();
   workload_->node_stopped(*there);
   there->finish();
+  workload_->node_gone(*there);
   there.reset();
 }
 
@@ -170,6 +187,14 @@ void World::power_cut(Duration back_after) {
   for (int index = 0; index < nodes(); ++index) crash(index, back_after);
   // At once, not when they are taken down: nothing may sync in between.
   store_.power_cut();
+}
+
+void World::inject(FaultEvent event) {
+  // Whoever asks for a fault after healing means it: a node that dies of it stays down for as long as it says.
+  healed_ = false;
+  event.start = now() - kBeginning;
+  begin(event);
+  if (!timeline_.in_task()) take_down_the_dead();
 }
 
 void World::begin(const FaultEvent& event) {
@@ -230,6 +255,7 @@ void World::end(const FaultEvent& event) {
 void World::heal() {
   note("the faults are over");
   healed_ = true;
+  plan_is_over_ = true;
   store_.after_next_commit({});
   while (!active_.empty()) end(FaultEvent(active_.back()));
   for (int index = 0; index < nodes(); ++index) {
@@ -245,10 +271,13 @@ void World::heal() {
 void World::check_at_the_end() {
   for (int index = 0; index < nodes(); ++index) take_down(index);
   store_.settle();
-  if (!outcome_.violations.empty()) return;
+  if (outcome_.violations.empty()) observe([this](Store& store) { workload_->check(store); });
+}
+
+void World::observe(const std::function<void(Store&)>& look) {
   NodeScheduler scheduler(timeline_, "check", seed_);
   auto store = Store::on_engine(std::make_unique<memory::MemoryEngine>(scheduler, store_.rows()), scheduler);
-  workload_->check(*store);
+  look(*store);
   store->close();
 }
 

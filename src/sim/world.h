@@ -37,10 +37,29 @@ class Setup {
 
 class World {
  public:
+  using MakeWorkload = std::function<std::unique_ptr<Workload>(World&)>;
+
+  /// With the workload that the scenario names.
   World(const Scenario& scenario, std::uint64_t seed, RunShape shape, Trace::Keep keep = Trace::Keep::kHash);
+  /// With any other.
+  World(const Scenario& scenario, std::uint64_t seed, RunShape shape, const MakeWorkload& make_workload,
+        Trace::Keep keep);
   ~World();
 
   RunOutcome run();
+
+  // For runs that are led step by step from outside, instead of `run`.
+  void start();
+  /// Until then, or until `enough`, or until something is wrong. Whether `enough`.
+  bool run_until(SteadyTime when, const std::function<bool()>& enough = {});
+  /// A fault that begins now, whatever its start says.
+  void inject(FaultEvent event);
+  /// Ends all faults, and begins none of those that the plan still has.
+  void heal();
+  /// Shows `look` what is in the store now, on a store that blocks for nothing. Not inside a body.
+  void observe(const std::function<void(Store&)>& look);
+  const std::vector<std::string>& violations() const { return outcome_.violations; }
+  const Trace& trace() { return timeline_.trace(); }
 
   // For workloads.
   SteadyTime now() const { return timeline_.now(); }
@@ -86,10 +105,8 @@ class World {
     --disturbances_;
     last_disturbed_ = now();
   }
-  void heal();
-  /// Until then, or until `enough`, or until something is wrong. Whether `enough`.
-  bool run_until(SteadyTime when, const std::function<bool()>& enough = {});
   void check_at_the_end();
+  std::unique_ptr<Workload> make_named_workload();
 
   const Scenario& scenario_;
   const std::uint64_t seed_;
@@ -110,7 +127,9 @@ class World {
   std::vector<FaultEvent> active_;
   int disturbances_ = 0;
   SteadyTime last_disturbed_;
+  /// While it is so, nodes that die come back at once.
   bool healed_ = false;
+  bool plan_is_over_ = false;
 };
 
 }  // namespace perdure::sim
