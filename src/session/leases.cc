@@ -352,6 +352,20 @@ std::size_t Leases::close(const Error& why) {
   return lost;
 }
 
+void Leases::forget(const Error& why) {
+  Entries forgotten;  // Dies outside of the lock: callbacks may own anything.
+  {
+    MutexLock lock(mutex_);
+    refusing_ = closed_ = why;
+    forgotten.swap(entries_);
+  }
+  for (auto& [name, entry] : forgotten) {
+    if (!entry.held) continue;
+    entry.held->let_go();
+    entry.held->cancel.drop();
+  }
+}
+
 // Bookkeeping.
 
 std::uint64_t Leases::enter(Entry& entry, Phase phase) {

@@ -60,6 +60,8 @@ class Leases {
   void release(LeaseState& lease, ReleaseDone done) PERDURE_EXCLUDES(mutex_);
   /// Takes no more requests, and answers those that wait, with `why`.
   void refuse_new(const Error& why) PERDURE_EXCLUDES(mutex_);
+  /// The end of a simulated process: nobody is answered, and no signal is given.
+  void forget(const Error& why) PERDURE_EXCLUDES(mutex_);
   /// Gives the cancel signal of every lease.
   void cancel_all() PERDURE_EXCLUDES(mutex_);
   /// The sessions that hold what is waited for here.

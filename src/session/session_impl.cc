@@ -459,6 +459,7 @@ void SessionImpl::store_closing() {
     lost_because_ = store_closed();
     waiters.swap(stop_waiters_);
   }
+  if (StoreAccess::impl(store_).muted()) return leases_.forget(store_closed());
   leases_.close(store_closed());
   for (Done& waiter : waiters) waiter(std::unexpected(store_closed()));
 }

@@ -235,6 +235,29 @@ TEST(SimulationSession, APausedLeaderLosesItsLeaseAndItsLateWriteIsRefused) {
   EXPECT_EQ(by.value(), other.node.name());
 }
 
+TEST(SimulationSession, ADeadNodeIsToldOfNothing) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    int told = 0;
+    Simulation sim({.seed = seed});
+    sim.on_start([&](Node& node) {
+      Session::open_async(node.store(), {.on_lost = [&](const Error&) { ++told; }}, [&](Result<Session> opened) {
+        auto session = std::make_shared<Session>(std::move(opened.value()));
+        node.keep(session);
+        session->acquire_async("leader", 0s, [&told, session](Result<Lease> lease) {
+          lease->cancel_signal().then([&told] { ++told; });
+          session->acquire_async("leader", 1h, [&told](Result<Lease>) { ++told; });
+        });
+      });
+    });
+    sim.run_for(2s);
+    auto holder = sim.read([](Reader& reader) { return Session::holder_of(reader, "leader").has_value(); });
+    EXPECT_TRUE(holder.value());
+    sim.crash(0, Crash::kAtOnce, 1h);
+    sim.run_for(1min);
+    EXPECT_EQ(told, 0) << seed;
+  }
+}
+
 TEST(SimulationBlocking, CallsThatBlockAreRefused) {
   std::vector<ErrorCode> codes;
   auto block = [&](Store& store) {

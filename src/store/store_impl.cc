@@ -275,7 +275,7 @@ Result<void> StoreImpl::enter() {
   // Before the lock, which a thread of the parent may have held when the child was made.
   if (fork_mark_->forked()) return std::unexpected(forked_error());
   MutexLock lock(mutex_);
-  if (phase_ != Phase::kOpen) return std::unexpected(closed_error());
+  if (phase_ != Phase::kOpen || muted_) return std::unexpected(closed_error());
   ++inside_;
   return {};
 }

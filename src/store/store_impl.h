@@ -47,6 +47,7 @@ class StoreImpl {
   /// For a simulated process that has died: none of its code runs any more. Calls still come to their end, but no body
   /// is run for them, and nobody is told; nor are watches.
   void mute() { muted_ = true; }
+  bool muted() const { return muted_; }
   const Limits& limits() const { return limits_; }
   const StoreOptions& options() const { return options_; }
   /// Whether to wait for a callback would be to wait for this very thread.
