@@ -21,7 +21,8 @@ list(SORT static)
 set(expected
     lib/cmake/perdure/FindLMDB.cmake lib/cmake/perdure/perdureConfig.cmake
     lib/cmake/perdure/perdureConfigVersion.cmake lib/cmake/perdure/perdure_coreTargets-release.cmake
-    lib/cmake/perdure/perdure_coreTargets.cmake lib/libperdure.a lib/pkgconfig/perdure.pc)
+    lib/cmake/perdure/perdure_coreTargets.cmake lib/cmake/perdure/perdure_testingTargets-release.cmake
+    lib/cmake/perdure/perdure_testingTargets.cmake lib/libperdure.a lib/libperdure_testing.a lib/pkgconfig/perdure.pc)
 list(SORT expected)
 if(NOT static STREQUAL expected)
   message(FATAL_ERROR "beside the headers there is:\n${static}\nexpected:\n${expected}")
