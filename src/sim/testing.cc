@@ -47,6 +47,7 @@ class Simulation::Impl {
             [this](sim::World&) { return std::make_unique<Handlers>(*this); },
             options_.keep_trace ? sim::Trace::Keep::kLines : sim::Trace::Keep::kHash) {}
 
+  bool has(int node) const { return node >= 0 && node < options_.nodes; }
   sim::World& started() {
     if (started_) return world_;
     started_ = true;
@@ -55,7 +56,7 @@ class Simulation::Impl {
   }
 
   void inject(FaultClass kind, int node, Duration duration, std::int64_t degree = 0, Crash when = Crash::kAtOnce) {
-    check(node == sim::kEveryNode || (node >= 0 && node < options_.nodes), "a fault of a node that does not exist");
+    check(kind == FaultClass::kPowerCut || has(node), "a fault of a node that does not exist");
     started().inject(
         {.kind = kind, .node = node, .start = {}, .duration = duration, .degree = degree, .moment = moment_of(when)});
   }
@@ -113,6 +114,7 @@ void Simulation::on_start(std::function<void(Node&)> handler) {
 }
 
 Node* Simulation::node(int index) {
+  check(impl_->has(index), "there is no such node in the simulation");
   sim::SimNode* there = impl_->started().node(index);
   return there && there->alive() ? &impl_->present(*there) : nullptr;
 }
