@@ -126,9 +126,8 @@ void Lease::fence(Transaction& txn) const {
 Result<void> Lease::release() {
   if (state_->must_not_block())
     return fail(ErrorCode::kInvalidArgument,
-                "release was called in a callback of the store, or on a store that the host polls, and would wait for "
-                "itself; use "
-                "release_async");
+                "release was called in a callback of the store, on a store that the host polls or in a simulation, and "
+                "would wait for itself; use release_async");
   auto promise = std::make_shared<Promise<Result<void>>>();
   release_async([promise](Result<void> result) { promise->set(std::move(result)); });
   return promise->take();

@@ -64,10 +64,12 @@ auto without_store(std::move_only_function<void(Result<Session>)> done) {
 }
 
 std::unexpected<Error> would_hang(const std::string& call) {
-  return fail(ErrorCode::kInvalidArgument, call +
-                                               " was called in a callback of the store, or on a store that the host "
-                                               "polls, and would wait for itself; use " +
-                                               call + "_async");
+  return fail(
+      ErrorCode::kInvalidArgument,
+      call +
+          " was called in a callback of the store, on a store that the host polls or in a simulation, and would "
+          "wait for itself; use " +
+          call + "_async");
 }
 
 }  // namespace
