@@ -69,6 +69,10 @@ struct LeaseRow {
 std::optional<LeaseRow> read_lease(Reader& reader, std::string_view name);
 std::optional<OpenRow> read_open(Reader& reader, SessionId id);
 bool is_open(Reader& reader, SessionId id);
+/// From here on everything that the session holds is free.
+void end_rows(Transaction& txn, SessionId id);
+/// Frees what is left of the leases of a session that is over, a bounded number of them; true if that was all.
+bool sweep_some(Transaction& txn, SessionId dead);
 /// What tells this store from all others; 0 if no session has ever been opened in it.
 std::uint64_t read_store_number(Reader& reader);
 

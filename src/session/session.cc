@@ -92,11 +92,7 @@ void SessionImpl::open(Store store, SessionOptions options, std::optional<Sessio
         SystemAccess access(txn);
         std::uint64_t number = session::read_store_number(txn);
         if (number == 0) txn.set(session::store_key(), encode_counter(static_cast<std::int64_t>(number = random | 1)));
-        if (replaces && session::is_open(txn, *replaces)) {
-          txn.clear(session::open_key(*replaces));
-          txn.clear(session::beat_key(*replaces));
-          txn.set(session::ended_key(*replaces), {});
-        }
+        if (replaces && session::is_open(txn, *replaces)) session::end_rows(txn, *replaces);
         auto key = [](std::string_view table) {
           return tuple::pack_stamped_onto(kSystemKeys, "session", table, tuple::IncompleteStamp{});
         };

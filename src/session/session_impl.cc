@@ -10,41 +10,10 @@
 namespace perdure {
 namespace {
 
-constexpr std::size_t kSweepRows = 100;
-constexpr std::size_t kSweptAtOnce = 16;
-
 /// How much earlier than its TTL a session stops believing in itself: steady clocks of two machines need not run at
 /// quite the same pace.
 Duration margin(const SessionOptions& options) {
   return std::min(options.ttl / 10, (options.ttl - options.renew) / 2);
-}
-
-Error ended_by_another() {
-  return {ErrorCode::kStaleToken, "the session was ended by another, which had not seen it renewed for its whole TTL"};
-}
-
-/// Frees what is left of the leases of a session that is over, a bounded number of them; true if that was all.
-bool sweep_some(Transaction& txn, SessionId dead) {
-  Bytes prefix = session::held_prefix(dead);
-  auto rows = txn.snapshot().get_range(tuple::extensions(prefix), {.limit = kSweepRows});
-  for (const Row& row : rows) {
-    txn.clear(row.key);
-    auto name = tuple::unpack_after<std::string>(prefix, row.key);
-    if (!name) continue;
-    auto lease = session::read_lease(txn, std::get<0>(*name));
-    if (lease && (lease->session == dead || seeded(SeededBug::kSweepBlindly)))
-      txn.clear(session::lease_key(std::get<0>(*name)));
-  }
-  if (rows.size() == kSweepRows) return false;
-  txn.clear(session::ended_key(dead));
-  return true;
-}
-
-/// From here on everything that the session holds is free.
-void end_rows(Transaction& txn, SessionId id) {
-  txn.clear(session::open_key(id));
-  txn.clear(session::beat_key(id));
-  txn.set(session::ended_key(id), {});
 }
 
 }  // namespace
@@ -76,8 +45,8 @@ void SessionImpl::abandon() {
         [id = id_](Transaction& txn) {
           SystemAccess access(txn);
           if (!session::is_open(txn, id)) return;
-          end_rows(txn, id);
-          sweep_some(txn, id);
+          session::end_rows(txn, id);
+          session::sweep_some(txn, id);
         },
         [](Result<void>) {}, {.timeout = options_.ttl, .body = Body::kShort, .reserve = Reserve::kMayUse});
   }
@@ -218,6 +187,10 @@ void SessionImpl::forget_watches() {
   for (Watch& watch : beat_watches_) watch.cancel();
 }
 
+Error SessionImpl::ended_by_another() {
+  return {ErrorCode::kStaleToken, "the session was ended by another, which had not seen it renewed for its whole TTL"};
+}
+
 bool SessionImpl::is_lost() {
   MutexLock lock(mutex_);
   return state_ == State::kLost;
@@ -240,168 +213,6 @@ void SessionImpl::lose(Error why) {
   count(sinks, Metric::kLeasesLost, leases_.close(why));
   for (Done& waiter : waiters) waiter({});
   if (options_.on_lost) options_.on_lost(why);
-}
-
-// Looking at the others.
-
-void SessionImpl::follow(SessionId holder) {
-  {
-    MutexLock lock(mutex_);
-    if (!followed_.insert(holder).second) return;
-  }
-  look();
-}
-
-void SessionImpl::look() {
-  std::set<SessionId> followed;
-  {
-    MutexLock lock(mutex_);
-    if (is_over()) return;
-    look_again_ = looking_;
-    if (std::exchange(looking_, true)) return;
-    followed = followed_;
-  }
-  transact(
-      [this, followed = std::move(followed)](Transaction& txn) {
-        SystemAccess access(txn);
-        View view;
-        view.open = session::is_open(txn, id_);
-        Watch watch = txn.watch(session::open_key(id_));
-        Reader snapshot = txn.snapshot();
-        for (const Row& row : snapshot.get_range(session::table_range("open"))) {
-          auto id = session::id_of("open", row.key);
-          auto open = session::OpenRow::decode(row.value);
-          if (id && open && *id != id_) view.others.push_back({*id, 0, std::move(*open)});
-        }
-        for (Sight& other : view.others) {
-          Bytes key = session::beat_key(other.id);
-          other.beat = static_cast<std::uint64_t>(decode_counter(snapshot.get(key)));
-          if (followed.contains(other.id)) view.watches.push_back(txn.watch(key));
-        }
-        for (const Row& row : snapshot.get_range(session::table_range("ended"), {.limit = kSweptAtOnce}))
-          if (auto id = session::id_of("ended", row.key)) view.ended.push_back(*id);
-        {
-          MutexLock lock(mutex_);
-          std::swap(watch_, watch);
-        }
-        watch.cancel();
-        return view;
-      },
-      [this](Result<View> view, Receipt) { looked(std::move(view)); }, Body::kOptimistic);
-}
-
-void SessionImpl::looked(Result<View> view) {
-  bool again;
-  std::vector<Watch> watches;
-  std::set<SessionId> awaited = leases_.awaited();
-  {
-    MutexLock lock(mutex_);
-    looking_ = false;
-    again = look_again_;
-    std::erase_if(followed_, [&](SessionId id) { return !awaited.contains(id); });
-    if (view) {
-      for (Watch& old : beat_watches_) old.cancel();
-      beat_watches_ = view->watches;
-      watches = std::move(view->watches);
-      watches.push_back(watch_);
-      std::vector<SessionId> known;
-      for (const Sight& other : view->others) known.push_back(other.id);
-      observer_.keep_only(known);
-    }
-  }
-  // Without a view the next renewal looks again.
-  if (!view) return;
-  if (!view->open && !seeded(SeededBug::kBelieveAfterRefusal)) return lose(ended_by_another());
-  Duration next = options_.renew;
-  for (const Sight& other : view->others) {
-    Duration left = saw(other);
-    if (left == Duration::zero())
-      end(other, [](const Result<void>&) {});
-    else
-      next = std::min(next, left);
-  }
-  // A renewal looks as well.
-  if (next < options_.renew) look_within(next);
-  for (SessionId dead : view->ended) sweep(dead);
-  for (Watch& watch : watches) watch.then(guarded([this] { look(); }));
-  if (again) look();
-}
-
-void SessionImpl::look_within(Duration delay) {
-  SteadyTime when = scheduler_.now() + delay;
-  {
-    MutexLock lock(mutex_);
-    if (next_look_ <= when) return;
-    next_look_ = when;
-  }
-  at(when, [this, when] {
-    {
-      MutexLock lock(mutex_);
-      if (next_look_ != when) return;
-      next_look_ = SteadyTime::max();
-    }
-    look();
-  });
-}
-
-SteadyTime SessionImpl::observer_now() {
-  if (seeded(SeededBug::kTrustWallClock)) return SteadyTime(scheduler_.wall_now().time_since_epoch());
-  return scheduler_.now();
-}
-
-Duration SessionImpl::saw(const Sight& sight) {
-  if (StoreAccess::impl(store_).engine().is_gone(sight.open.presence)) return Duration::zero();
-  MutexLock lock(mutex_);
-  observer_.contact(observer_now());
-  observer_.saw(sight.id, sight.beat, sight.open.ttl);
-  return observer_.left(sight.id);
-}
-
-void SessionImpl::end(const Sight& dead, std::move_only_function<void(Result<void>)> then) {
-  if (!believes()) return;
-  bool gone = StoreAccess::impl(store_).engine().is_gone(dead.open.presence);
-  transact(
-      [dead, gone](Transaction& txn) {
-        SystemAccess access(txn);
-        if (!session::is_open(txn, dead.id)) return false;
-        // Who is gone may have renewed itself once more before; who is not must not have.
-        bool unchanged = decode_counter(txn.get(session::beat_key(dead.id))) == static_cast<std::int64_t>(dead.beat);
-        if (!gone && !unchanged && !seeded(SeededBug::kEndWithoutCompare)) return false;
-        end_rows(txn, dead.id);
-        return true;
-      },
-      [this, dead, then = std::move(then)](Result<bool> ended, Receipt) mutable {
-        if (ended && *ended)
-          log(StoreAccess::impl(store_).options(), LogLevel::kInfo, "session", "ended the session of a dead process",
-              {{"session", dead.id.to_string()}, {"name", dead.open.name}});
-        if (ended) sweep(dead.id);
-        Result<void> result;
-        if (!ended) result = std::unexpected(std::move(ended.error()));
-        then(std::move(result));
-      });
-}
-
-void SessionImpl::sweep(SessionId dead) {
-  if (seeded(SeededBug::kForgetTheEnded)) return;
-  {
-    MutexLock lock(mutex_);
-    if (is_over() || !sweeping_.insert(dead).second) return;
-  }
-  transact(
-      [dead](Transaction& txn) {
-        SystemAccess access(txn);
-        // Renewed after all.
-        if (session::is_open(txn, dead)) return true;
-        return sweep_some(txn, dead);
-      },
-      [this, dead](Result<bool> all, Receipt) {
-        {
-          MutexLock lock(mutex_);
-          sweeping_.erase(dead);
-        }
-        // After an error the next look finds it again.
-        if (all && !*all) sweep(dead);
-      });
 }
 
 // Stopping.
@@ -442,8 +253,8 @@ void SessionImpl::end_now() {
       [id = id_](Transaction& txn) {
         SystemAccess access(txn);
         if (!session::is_open(txn, id)) return;
-        end_rows(txn, id);
-        sweep_some(txn, id);
+        session::end_rows(txn, id);
+        session::sweep_some(txn, id);
       },
       [this](Result<void> result, Receipt) { ended(std::move(result)); });
   if (!sent) ended(std::unexpected(store_closed()));

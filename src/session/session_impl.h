@@ -54,6 +54,7 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   /// Whether it may believe in itself, and so may write.
   bool believes() PERDURE_EXCLUDES(mutex_);
   static Error store_closed();
+  static Error ended_by_another();
   /// Why not, as an error.
   Error why_not() PERDURE_EXCLUDES(mutex_);
 

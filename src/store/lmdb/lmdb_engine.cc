@@ -339,8 +339,8 @@ void LmdbEngine::peer_died(int pid) {
   mdb_reader_check(environment_->env, &dead);
   // It may have died between its commit and its announcement.
   tell_of_anything();
-  // And within its last sync: see begin_write. If it held the writer lock then, its last commit is shown to readers only
-  // now that somebody has taken the lock over, so they are told once more.
+  // And within its last sync: see begin_write. If it held the writer lock then, its last commit is shown to readers
+  // only when somebody has taken the lock over, so they are told once more.
   lane_->post([this] {
     if (auto txn = begin_write()) mdb_txn_abort(*txn);
     tell_of_anything();
