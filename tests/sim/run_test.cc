@@ -85,10 +85,8 @@ TEST(Simulation, TheSameSeedGoesTheSameWayAndAnotherDoesNot) {
 TEST(Simulation, EveryClassOfFaultsStrikes) {
   auto scenarios = load_scenarios(PERDURE_SCENARIOS).value();
   Tally tally;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const Scenario& scenario = scenario_of(scenarios, seed);
-    tally.add(scenario, run_once(scenario, seed));
-  }
+  for (const Scenario& scenario : scenarios)
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) tally.add(scenario, run_once(scenario, seed));
   for (const FaultInfo& fault : fault_table()) EXPECT_GT(tally.faults[std::string(fault.name)], 0u) << fault.name;
 }
 
