@@ -115,6 +115,7 @@ class PERDURE_EXPORT Session {
 
  private:
   friend class SessionImpl;
+  friend struct SessionAccess;
   Session(Store store, std::shared_ptr<SessionImpl> impl);
   Store store_;
   std::shared_ptr<SessionImpl> impl_;

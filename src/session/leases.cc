@@ -87,7 +87,7 @@ void Leases::attempt(const std::string& name) {
         }
         found.taken = true;
         txn.set_stamped(session::lease_key(name), LeaseRow::taken_by(id));
-        txn.set_stamped(session::held_key(id, name), Stamped{});
+        txn.set_stamped(session::held_key(id, session::kLeaseKind, name), Stamped{});
         if (row && seeded(SeededBug::kReuseToken)) {
           found.reused = row->token;
           txn.set(session::lease_key(name), LeaseRow{id, row->token}.encode());
@@ -237,7 +237,7 @@ void Leases::send_release(const std::string& name, Token token) {
         if (!ours && !seeded(SeededBug::kReleaseAfterLoss))
           return fail(ErrorCode::kStaleToken, "the lease " + quoted(name) + " is not held any more");
         txn.clear(session::lease_key(name));
-        txn.clear(session::held_key(id, name));
+        txn.clear(session::held_key(id, session::kLeaseKind, name));
         return {};
       },
       [this, name, token](Result<void> result, Receipt) { released(name, token, std::move(result)); });

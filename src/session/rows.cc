@@ -1,13 +1,9 @@
 #include "session/rows.h"
 
-#include "base/seeded_bug.h"
 #include "store/system_access.h"
 
 namespace perdure::session {
 namespace {
-
-/// What one transaction sweeps: few enough for it to stay short.
-constexpr std::size_t kSweepRows = 100;
 
 Bytes table_prefix(std::string_view table) {
   return tuple::pack_onto(kSystemKeys, "session", table);
@@ -82,21 +78,6 @@ void end_rows(Transaction& txn, SessionId id) {
   txn.clear(open_key(id));
   txn.clear(beat_key(id));
   txn.set(ended_key(id), {});
-}
-
-bool sweep_some(Transaction& txn, SessionId dead) {
-  Bytes prefix = held_prefix(dead);
-  auto rows = txn.snapshot().get_range(tuple::extensions(prefix), {.limit = kSweepRows});
-  for (const Row& row : rows) {
-    txn.clear(row.key);
-    auto name = tuple::unpack_after<std::string>(prefix, row.key);
-    if (!name) continue;
-    auto lease = read_lease(txn, std::get<0>(*name));
-    if (lease && (lease->session == dead || seeded(SeededBug::kSweepBlindly))) txn.clear(lease_key(std::get<0>(*name)));
-  }
-  if (rows.size() == kSweepRows) return false;
-  txn.clear(ended_key(dead));
-  return true;
 }
 
 std::uint64_t read_store_number(Reader& reader) {

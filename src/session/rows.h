@@ -2,7 +2,8 @@
 //
 //     ("session", "open", id)              -> ttl, presence, name   while it is open; renewals never touch it
 //     ("session", "beat", id)              -> number of the last renewal
-//     ("session", "held", id, "lease", n)  -> the token             for each lease that it holds, or held at its end
+//     ("session", "held", id, kind, ...)   -> what that kind says   for each thing that it holds, or held at its end
+//     ("session", "held", id, "lease", n)  -> the token             the first of these kinds
 //     ("session", "ended", id)             -> nothing               until what it held is swept
 //     ("lease", name)                      -> session, token        held if that session is open, free otherwise
 //     ("store")                            -> a number that tells stores apart
@@ -26,11 +27,16 @@ inline Bytes beat_key(SessionId id) {
 inline Bytes ended_key(SessionId id) {
   return tuple::pack_onto(kSystemKeys, "session", "ended", id.stamp);
 }
+/// The kind of held rows that leases have. See sweep.h for those of other parts.
+inline constexpr std::string_view kLeaseKind = "lease";
 inline Bytes held_prefix(SessionId id) {
-  return tuple::pack_onto(kSystemKeys, "session", "held", id.stamp, "lease");
+  return tuple::pack_onto(kSystemKeys, "session", "held", id.stamp);
 }
-inline Bytes held_key(SessionId id, std::string_view lease) {
-  return tuple::pack_onto(held_prefix(id), lease);
+/// The row of one thing that the session holds: without `rest`, what all of its kind begin with. Whoever writes one
+/// reads in the same transaction that the session is open, so that none comes after its end.
+template <class... Rest>
+Bytes held_key(SessionId id, std::string_view kind, const Rest&... rest) {
+  return tuple::pack_onto(kSystemKeys, "session", "held", id.stamp, kind, rest...);
 }
 inline Bytes lease_key(std::string_view name) {
   return tuple::pack_onto(kSystemKeys, "lease", name);
@@ -71,8 +77,6 @@ std::optional<OpenRow> read_open(Reader& reader, SessionId id);
 bool is_open(Reader& reader, SessionId id);
 /// From here on everything that the session holds is free.
 void end_rows(Transaction& txn, SessionId id);
-/// Frees what is left of the leases of a session that is over, a bounded number of them; true if that was all.
-bool sweep_some(Transaction& txn, SessionId dead);
 /// What tells this store from all others; 0 if no session has ever been opened in it.
 std::uint64_t read_store_number(Reader& reader);
 

@@ -144,8 +144,7 @@ SessionId Session::id() const {
 }
 
 bool Session::alive() const {
-  auto use = impl_->enter();
-  return use && impl_->believes();
+  return impl_->alive();
 }
 
 Result<Lease> Session::acquire(std::string_view name, Duration timeout) {
@@ -202,9 +201,9 @@ std::vector<SessionInfo> Session::list(Reader& reader, std::size_t limit) {
 std::vector<LeaseInfo> Session::leases_of(Reader& reader, SessionId session, const PageOptions& page) {
   SystemAccess access(reader);
   std::uint64_t store = session::read_store_number(reader);
-  Bytes prefix = session::held_prefix(session);
+  Bytes prefix = session::held_key(session, session::kLeaseKind);
   KeyRange range = tuple::extensions(prefix);
-  if (!page.after.empty()) range.begin = next_key(session::held_key(session, page.after));
+  if (!page.after.empty()) range.begin = next_key(session::held_key(session, session::kLeaseKind, page.after));
   std::vector<LeaseInfo> leases;
   if (!session::is_open(reader, session)) return leases;
   for (const Row& row : reader.get_range(range, {.limit = page.limit})) {

@@ -6,6 +6,7 @@
 #include "perdure/session.h"
 #include "runtime/event.h"
 #include "session/rows.h"
+#include "session/session_access.h"
 #include "store/system_access.h"
 
 namespace perdure {
@@ -145,6 +146,61 @@ TEST_F(SessionEnd, ALossIsToldToEverybodyOnce) {
   EXPECT_TRUE(session.stop()) << "there is nothing left to end";
   EXPECT_EQ(lost, 1);
   EXPECT_TRUE(other.acquire("held"));
+}
+
+TEST_F(SessionEnd, WhoListensIsToldOfALossBetweenTheCancelSignalsAndOnLost) {
+  std::vector<std::string> order;
+  Event lost;
+  Session session = open([&](const Error&) {
+    order.emplace_back("on_lost");
+    lost.set();
+  });
+  auto lease = session.acquire("x");
+  lease->cancel_signal().then([&] { order.emplace_back("cancelled"); });
+  auto impl = SessionAccess::impl(session);
+  impl->on_over([&] {
+    EXPECT_FALSE(impl->alive());
+    order.emplace_back("over");
+  });
+  EXPECT_TRUE(impl->alive());
+  end_by_force(session.id());
+  ASSERT_TRUE(lost.wait_for(kPatience));
+  EXPECT_EQ(order, (std::vector<std::string>{"cancelled", "over", "on_lost"}));
+  impl->on_over([&] { order.emplace_back("at once"); });
+  EXPECT_EQ(order.back(), "at once");
+}
+
+TEST_F(SessionEnd, WhoListensIsToldOnceOfAStopAndOfClosing) {
+  int told = 0;
+  {
+    Session session = open();
+    auto lease = session.acquire("x");
+    SessionAccess::impl(session)->on_over([&] {
+      EXPECT_TRUE(lease->cancel_signal().cancelled());
+      EXPECT_TRUE(lease->held()) << "there is still time to finish";
+      ++told;
+    });
+    Answer<void> stopped;
+    session.stop_async(1h, stopped.done());
+    EXPECT_EQ(told, 1);
+    ASSERT_TRUE(lease->release());
+    EXPECT_TRUE(stopped.take());
+  }
+  EXPECT_EQ(told, 1);
+  std::shared_ptr<SessionImpl> dropped;
+  {
+    Session session = open();
+    dropped = SessionAccess::impl(session);
+    dropped->on_over([&] { ++told; });
+  }
+  EXPECT_EQ(told, 2);
+  Session last = open();
+  SessionAccess::impl(last)->on_over([&] { ++told; });
+  store_.close();
+  EXPECT_EQ(told, 3);
+  dropped->on_over([&] { ++told; });
+  EXPECT_EQ(told, 4) << "at once, however long it has been over";
+  EXPECT_FALSE(dropped->alive());
 }
 
 TEST_F(SessionEnd, OnLostMayDestroyTheSession) {

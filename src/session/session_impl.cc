@@ -42,16 +42,22 @@ void SessionImpl::abandon() {
   if (auto use = enter(); use && !over && believes()) {
     // By itself: nobody is there any more to take the answer.
     store_.transact_async(
-        [id = id_](Transaction& txn) {
+        [id = id_, sweepers = sweepers()](Transaction& txn) {
           SystemAccess access(txn);
           if (!session::is_open(txn, id)) return;
           session::end_rows(txn, id);
-          session::sweep_some(txn, id);
+          session::sweep_some(txn, id, *sweepers);
         },
         [](Result<void>) {}, {.timeout = options_.ttl, .body = Body::kShort, .reserve = Reserve::kMayUse});
   }
   StoreAccess::impl(store_).forget_before_close(before_close);
-  leases_.close({ErrorCode::kClosed, "the session is gone"});
+  if (StoreAccess::impl(store_).muted()) {
+    leases_.forget(store_closed());
+    forget_over();
+  } else {
+    leases_.close({ErrorCode::kClosed, "the session is gone"});
+    tell_over();
+  }
   // In a callback, what is under way may be that very callback; a store that is closing waits for it itself. Asked
   // before the gate closes, for afterwards nobody can look any more.
   bool may_wait = false;
@@ -82,11 +88,16 @@ Error SessionImpl::store_closed() {
 Gate::Use SessionImpl::enter() {
   struct Owner {
     std::shared_ptr<SessionImpl> session;
-    StoreImpl::Use store;
+    std::optional<StoreImpl::Use> store;
   };
+  auto owner = std::make_shared<Owner>(shared_from_this());
+  // First the gate: once it is closed, the store may be gone.
+  auto inside = gate_.enter(owner);
+  if (!inside) return {};
   auto store = StoreAccess::impl(store_).use();
   if (!store) return {};
-  return gate_.enter(std::make_shared<Owner>(shared_from_this(), std::move(*store)));
+  owner->store.emplace(std::move(*store));
+  return inside;
 }
 
 bool SessionImpl::must_not_block() {
@@ -175,6 +186,11 @@ bool SessionImpl::believes() {
   return !is_over() && (scheduler_.now() < believed_until_ || seeded(SeededBug::kBelieveAfterRefusal));
 }
 
+bool SessionImpl::alive() {
+  auto use = enter();
+  return use && believes();
+}
+
 Error SessionImpl::why_not() {
   MutexLock lock(mutex_);
   if (lost_because_) return *lost_because_;
@@ -211,8 +227,35 @@ void SessionImpl::lose(Error why) {
   log(sinks, LogLevel::kWarning, "session", "a session is lost",
       {{"session", id_.to_string()}, {"name", options_.name}, {"why", why.message}});
   count(sinks, Metric::kLeasesLost, leases_.close(why));
+  tell_over();
   for (Done& waiter : waiters) waiter({});
   if (options_.on_lost) options_.on_lost(why);
+}
+
+void SessionImpl::on_over(Task listener) {
+  {
+    MutexLock lock(mutex_);
+    if (over_ == Over::kNotYet) over_listeners_.push_back(std::move(listener));
+    if (over_ != Over::kTold) return;
+  }
+  listener();
+}
+
+void SessionImpl::tell_over() {
+  std::vector<Task> listeners;
+  {
+    MutexLock lock(mutex_);
+    if (over_ == Over::kNotYet) over_ = Over::kTold;
+    listeners.swap(over_listeners_);
+  }
+  for (Task& listener : listeners) listener();
+}
+
+void SessionImpl::forget_over() {
+  std::vector<Task> listeners;  // Die outside of the lock.
+  MutexLock lock(mutex_);
+  if (over_ == Over::kNotYet) over_ = Over::kForgotten;
+  listeners.swap(over_listeners_);
 }
 
 // Stopping.
@@ -230,6 +273,7 @@ void SessionImpl::stop(Duration grace, Done done) {
   if (done) return post([done = std::move(done), over]() mutable { done(over); });
   leases_.refuse_new({ErrorCode::kClosed, "the session is stopping"});
   leases_.cancel_all();
+  tell_over();
   if (grace <= Duration::zero() || leases_.none_held()) return end_now();
   if (grace < SteadyTime::max() - scheduler_.now()) after(grace, [this] { end_now(); });
 }
@@ -250,11 +294,11 @@ void SessionImpl::end_now() {
   }
   leases_.close({ErrorCode::kClosed, "the session was stopped"});
   bool sent = transact(
-      [id = id_](Transaction& txn) {
+      [id = id_, sweepers = sweepers()](Transaction& txn) {
         SystemAccess access(txn);
         if (!session::is_open(txn, id)) return;
         session::end_rows(txn, id);
-        session::sweep_some(txn, id);
+        session::sweep_some(txn, id, *sweepers);
       },
       [this](Result<void> result, Receipt) { ended(std::move(result)); });
   if (!sent) ended(std::unexpected(store_closed()));
@@ -270,8 +314,12 @@ void SessionImpl::store_closing() {
     lost_because_ = store_closed();
     waiters.swap(stop_waiters_);
   }
-  if (StoreAccess::impl(store_).muted()) return leases_.forget(store_closed());
+  if (StoreAccess::impl(store_).muted()) {
+    forget_over();
+    return leases_.forget(store_closed());
+  }
   leases_.close(store_closed());
+  tell_over();
   for (Done& waiter : waiters) waiter(std::unexpected(store_closed()));
 }
 

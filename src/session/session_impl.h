@@ -18,6 +18,7 @@
 #include "session/leases.h"
 #include "session/observer.h"
 #include "session/rows.h"
+#include "session/sweep.h"
 
 namespace perdure {
 
@@ -38,6 +39,15 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   /// a moment; waits for that where it can.
   void abandon();
   void stop(Duration grace, Done done) PERDURE_EXCLUDES(mutex_);
+  /// `listener` is called once when this process is to stop acting in its name: it is lost, was told to stop, is
+  /// abandoned, or its store is closing. That is when the cancel signals of its leases are given, and before the user's
+  /// on_lost; at once, in this call, if that moment has been. Never in a simulated process that has died. No lock may
+  /// be held.
+  void on_over(Task listener) PERDURE_EXCLUDES(mutex_);
+  /// Whether this process may believe in it. For those who keep it longer than the Session, or than the store is open.
+  bool alive() PERDURE_EXCLUDES(mutex_);
+  /// Nothing will be answered any more: whoever waits is told so. For the store, and for who closes before it.
+  void store_closing() PERDURE_EXCLUDES(mutex_);
   /// Whether it is lost, and so may be replaced.
   bool is_lost() PERDURE_EXCLUDES(mutex_);
   const SessionOptions& options() const { return options_; }
@@ -49,7 +59,8 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   std::uint64_t store_number() const { return store_number_; }
   Scheduler& scheduler() { return scheduler_; }
   Leases& leases() { return leases_; }
-  /// Keeps this object and its open store from going away; empty once either is closed.
+  /// Keeps this object and its open store from going away; empty once either is closed. Who is not called by the
+  /// session itself enters before anything else that is not said to be for all.
   Gate::Use enter();
   /// Whether it may believe in itself, and so may write.
   bool believes() PERDURE_EXCLUDES(mutex_);
@@ -82,6 +93,8 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   /// Somebody waits for what that session holds: from now on its renewals are looked at as they come, so that its end
   /// is noticed a TTL after the last of them, and not a period later.
   void follow(SessionId holder) PERDURE_EXCLUDES(mutex_);
+  /// From now on this session sweeps held rows of that kind as well, and looks again at what it had to leave.
+  void add_sweeper(std::string kind, session::Sweeper sweeper) PERDURE_EXCLUDES(mutex_);
   /// Final. What was under way comes to nothing.
   void lose(Error why) PERDURE_EXCLUDES(mutex_);
   /// A lease was released: somebody may be waiting for the last one.
@@ -96,10 +109,14 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
     kLost       ///< Final: ended by another, or not renewed in time.
   };
   enum class Renewal { kDone, kRefused };
+  /// Of the sessions that ended, what one look reads. A few of them are swept, see choose_to_sweep.
+  static constexpr std::size_t kEndedRead = 64;
   /// What `look` read.
   struct View {
     bool open = false;
     std::vector<Sight> others;
+    /// Some of those that ended, in order, from behind this one on.
+    std::optional<SessionId> ended_after;
     std::vector<SessionId> ended;
     /// On the renewals of those that are followed.
     std::vector<Watch> watches;
@@ -111,11 +128,16 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   void check_belief() PERDURE_EXCLUDES(mutex_);
   void look() PERDURE_EXCLUDES(mutex_);
   void looked(Result<View> view) PERDURE_EXCLUDES(mutex_);
+  /// Which of the ended that `view` has read are to be swept now, and where the next look goes on.
+  std::vector<SessionId> choose_to_sweep(const View& view) PERDURE_REQUIRES(mutex_);
   void sweep(SessionId dead) PERDURE_EXCLUDES(mutex_);
+  std::shared_ptr<const session::Sweepers> sweepers() PERDURE_EXCLUDES(mutex_);
   void end_now() PERDURE_EXCLUDES(mutex_);
   void ended(Result<void> result) PERDURE_EXCLUDES(mutex_);
-  /// Nothing will be answered any more: whoever waits is told so.
-  void store_closing() PERDURE_EXCLUDES(mutex_);
+  /// Calls those of on_over, the first time.
+  void tell_over() PERDURE_EXCLUDES(mutex_);
+  /// The same in a simulated process that has died: forgets them.
+  void forget_over() PERDURE_EXCLUDES(mutex_);
   /// At the latest when another session may have been seen unchanged for its whole TTL.
   void look_within(Duration delay) PERDURE_EXCLUDES(mutex_);
   void forget_watches() PERDURE_REQUIRES(mutex_);
@@ -144,9 +166,22 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   Watch watch_ PERDURE_GUARDED_BY(mutex_);
   std::set<SessionId> followed_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Watch> beat_watches_ PERDURE_GUARDED_BY(mutex_);
+  /// Replaced as a whole, so that a transaction under way keeps those that it began with.
+  std::shared_ptr<const session::Sweepers> sweepers_ PERDURE_GUARDED_BY(mutex_) = std::make_shared<session::Sweepers>();
   std::set<SessionId> sweeping_ PERDURE_GUARDED_BY(mutex_);
+  /// Ended, and all that is left of them is of kinds that have no sweeper here.
+  std::set<SessionId> left_to_others_ PERDURE_GUARDED_BY(mutex_);
+  /// The next look reads the ended from behind this one on; from the first if there is none.
+  std::optional<SessionId> ended_after_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Done> stop_waiters_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
+  enum class Over {
+    kNotYet,
+    kTold,       ///< Listeners have been called, and later ones are at once.
+    kForgotten,  ///< Nobody is told any more.
+  };
+  Over over_ PERDURE_GUARDED_BY(mutex_) = Over::kNotYet;
+  std::vector<Task> over_listeners_ PERDURE_GUARDED_BY(mutex_);
 
   Leases leases_{*this};
 };

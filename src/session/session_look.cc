@@ -8,12 +8,6 @@
 #include "store/system_access.h"
 
 namespace perdure {
-namespace {
-
-/// Sessions whose holdings are swept after one look; the next finds the rest.
-constexpr std::size_t kSweptAtOnce = 16;
-
-}  // namespace
 
 void SessionImpl::follow(SessionId holder) {
   {
@@ -25,17 +19,20 @@ void SessionImpl::follow(SessionId holder) {
 
 void SessionImpl::look() {
   std::set<SessionId> followed;
+  std::optional<SessionId> ended_after;
   {
     MutexLock lock(mutex_);
     if (is_over()) return;
     look_again_ = looking_;
     if (std::exchange(looking_, true)) return;
     followed = followed_;
+    ended_after = ended_after_;
   }
   transact(
-      [this, followed = std::move(followed)](Transaction& txn) {
+      [this, ended_after, followed = std::move(followed)](Transaction& txn) {
         SystemAccess access(txn);
         View view;
+        view.ended_after = ended_after;
         view.open = session::is_open(txn, id_);
         Watch watch = txn.watch(session::open_key(id_));
         Reader snapshot = txn.snapshot();
@@ -49,7 +46,9 @@ void SessionImpl::look() {
           other.beat = static_cast<std::uint64_t>(decode_counter(snapshot.get(key)));
           if (followed.contains(other.id)) view.watches.push_back(txn.watch(key));
         }
-        for (const Row& row : snapshot.get_range(session::table_range("ended"), {.limit = kSweptAtOnce}))
+        KeyRange ended = session::table_range("ended");
+        if (ended_after) ended.begin = next_key(session::ended_key(*ended_after));
+        for (const Row& row : snapshot.get_range(ended, {.limit = kEndedRead}))
           if (auto id = session::id_of("ended", row.key)) view.ended.push_back(*id);
         {
           MutexLock lock(mutex_);
@@ -64,6 +63,7 @@ void SessionImpl::look() {
 void SessionImpl::looked(Result<View> view) {
   bool again;
   std::vector<Watch> watches;
+  std::vector<SessionId> to_sweep;
   std::set<SessionId> awaited = leases_.awaited();
   {
     MutexLock lock(mutex_);
@@ -78,6 +78,7 @@ void SessionImpl::looked(Result<View> view) {
       std::vector<SessionId> known;
       for (const Sight& other : view->others) known.push_back(other.id);
       observer_.keep_only(known);
+      to_sweep = choose_to_sweep(*view);
     }
   }
   // Without a view the next renewal looks again.
@@ -93,7 +94,7 @@ void SessionImpl::looked(Result<View> view) {
   }
   // A renewal looks as well.
   if (next < options_.renew) look_within(next);
-  for (SessionId dead : view->ended) sweep(dead);
+  for (SessionId dead : to_sweep) sweep(dead);
   for (Watch& watch : watches) watch.then(guarded([this] { look(); }));
   if (again) look();
 }
@@ -149,29 +150,6 @@ void SessionImpl::end(const Sight& dead, std::move_only_function<void(Result<voi
         Result<void> result;
         if (!ended) result = std::unexpected(std::move(ended.error()));
         then(std::move(result));
-      });
-}
-
-void SessionImpl::sweep(SessionId dead) {
-  if (seeded(SeededBug::kForgetTheEnded)) return;
-  {
-    MutexLock lock(mutex_);
-    if (is_over() || !sweeping_.insert(dead).second) return;
-  }
-  transact(
-      [dead](Transaction& txn) {
-        SystemAccess access(txn);
-        // Renewed after all.
-        if (session::is_open(txn, dead)) return true;
-        return session::sweep_some(txn, dead);
-      },
-      [this, dead](Result<bool> all, Receipt) {
-        {
-          MutexLock lock(mutex_);
-          sweeping_.erase(dead);
-        }
-        // After an error the next look finds it again.
-        if (all && !*all) sweep(dead);
       });
 }
 
