@@ -7,6 +7,7 @@
 //     ("session", "ended", id)             -> nothing               until what it held is swept
 //     ("lease", name)                      -> session, token        held if that session is open, free otherwise
 //     ("store")                            -> a number that tells stores apart
+//     ("clock")                            -> the latest store time that anybody acted upon
 #pragma once
 
 #include <optional>
@@ -43,6 +44,9 @@ inline Bytes lease_key(std::string_view name) {
 }
 inline Bytes store_key() {
   return tuple::pack_onto(kSystemKeys, "store");
+}
+inline Bytes clock_key() {
+  return tuple::pack_onto(kSystemKeys, "clock");
 }
 
 /// The ids of the rows ("session", table, id); rows that are none of ours are skipped.
