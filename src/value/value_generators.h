@@ -4,12 +4,18 @@
 #include <rapidcheck.h>
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <utility>
 
 #include "perdure/value.h"
 
 namespace perdure::random {
+
+/// From 0 to `end` - 1, each as likely as the others from the first case on.
+inline std::size_t pick(std::size_t end) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<std::size_t>(0, end));
+}
 
 /// Few keys, so that values which are made apart have some in common.
 inline std::string any_key() {
@@ -18,7 +24,7 @@ inline std::string any_key() {
 
 /// Neither a list nor a map, and not often the same.
 inline Value any_scalar() {
-  switch (*rc::gen::inRange(0, 8)) {
+  switch (pick(8)) {
     case 0:
       return nullptr;
     case 1:
@@ -32,7 +38,7 @@ inline Value any_scalar() {
     case 5:
       return Blob{*rc::gen::arbitrary<std::string>()};
     default:
-      return *rc::gen::inRange(0, 3);
+      return pick(3);
   }
 }
 
@@ -42,7 +48,7 @@ Value any_value(int depth);
 inline Value any_items(int depth) {
   Value::List list;
   std::array<const char*, 5> ids = {"x", "y", "z", "w", "v"};
-  for (auto rest = ids.size(); rest > 1; --rest) std::swap(ids[rest - 1], ids[*rc::gen::inRange<std::size_t>(0, rest)]);
+  for (auto rest = ids.size(); rest > 1; --rest) std::swap(ids[rest - 1], ids[pick(rest)]);
   for (const char* id : ids) {
     if (*rc::gen::arbitrary<bool>()) continue;
     Value item = Value::Map{{"id", id}};
@@ -53,10 +59,10 @@ inline Value any_items(int depth) {
 }
 
 inline Value any_value(int depth) {
-  int kind = depth <= 0 ? 0 : *rc::gen::inRange(0, 8);
+  std::size_t kind = depth <= 0 ? 0 : pick(8);
   if (kind < 3) return any_scalar();
   if (kind == 3) return any_items(depth);
-  int size = *rc::gen::inRange(0, 4);
+  std::size_t size = pick(4);
   if (kind == 4) {
     Value::List list;
     for (; size > 0; --size) list.push_back(any_value(depth - 1));
