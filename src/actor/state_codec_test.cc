@@ -193,6 +193,14 @@ TEST(StateCodec, MapWithKeysTooLongForRowsStaysWholeInItsParentsPlace) {
   EXPECT_TRUE(model.put(inside).empty());
 }
 
+TEST(StateCodec, ZeroBytesInNamesCountTwiceInTheirKeys) {
+  StateModel model;
+  Value value = Map{{std::string(240, '\0'), 1}};
+  model.put(value);
+  EXPECT_EQ(model.keys(), std::vector{key()});
+  EXPECT_EQ(model.read()->value, value);
+}
+
 TEST(StateCodec, ItemWithKeysTooLongForRowsKeepsItsPlaceInTheList) {
   StateModel model;
   List list = items_of(3);

@@ -135,6 +135,7 @@ TEST(Describe, IntegersAreRangeChecked) {
   EXPECT_EQ(error_of<Everything>(Value::Map{{"large", -1}}),
             "Everything.large: expected an integer from 0 to 18446744073709551615, found integer -1");
   EXPECT_EQ(error_of<std::int8_t>(-129), "the value: expected an integer from -128 to 127, found integer -129");
+  EXPECT_EQ(error_of<std::int8_t>(128), "the value: expected an integer from -128 to 127, found integer 128");
   EXPECT_EQ(error_of<std::uint64_t>("9223372036854775807"),
             "the value: expected an integer, found text \"9223372036854775807\"");
   EXPECT_EQ(from_value<std::uint64_t>("9223372036854775808").value(), 9223372036854775808u);
