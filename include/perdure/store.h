@@ -212,26 +212,26 @@ Result<Value> take_result(Result<Receipt> receipt, std::optional<Kept<Value>>& o
 
 template <class F>
 auto Store::transact(F&& body, const TransactOptions& options, Receipt* receipt) {
-  using Value = typename internal::BodyResult<std::invoke_result_t<F&, Transaction&>>::Value;
-  using Kept = internal::Kept<Value>;
+  using T = typename internal::BodyResult<std::invoke_result_t<F&, Transaction&>>::Value;
+  using Kept = internal::Kept<T>;
   auto out = std::make_shared<std::optional<Kept>>();
   Result<Receipt> done =
       run([&body, out](Transaction& txn) { return internal::call_body<Kept>(body, txn, out); }, options);
   if (receipt && done) *receipt = *done;
-  return internal::take_result<Value>(std::move(done), *out);
+  return internal::take_result<T>(std::move(done), *out);
 }
 
 template <class F, class Done>
 void Store::transact_async(F&& body, Done&& done, const TransactOptions& options) {
-  using Value = typename internal::BodyResult<std::invoke_result_t<F&, Transaction&>>::Value;
-  using Kept = internal::Kept<Value>;
+  using T = typename internal::BodyResult<std::invoke_result_t<F&, Transaction&>>::Value;
+  using Kept = internal::Kept<T>;
   auto out = std::make_shared<std::optional<Kept>>();
   run_async([body = std::forward<F>(body),
              out](Transaction& txn) mutable { return internal::call_body<Kept>(body, txn, out); },
             [done = std::forward<Done>(done), out](Result<Receipt> receipt) mutable {
               Receipt committed = receipt.value_or(Receipt{});
-              Result<Value> result = internal::take_result<Value>(std::move(receipt), *out);
-              if constexpr (std::is_invocable_v<Done&, Result<Value>, Receipt>)
+              Result<T> result = internal::take_result<T>(std::move(receipt), *out);
+              if constexpr (std::is_invocable_v<Done&, Result<T>, Receipt>)
                 done(std::move(result), committed);
               else
                 done(std::move(result));

@@ -27,6 +27,16 @@ constexpr SeededBugInfo kBugs[] = {
     {kSweepBlindly,         "sweep_blindly",          "sweeping frees leases that others have taken since"},
     {kForgetTheEnded,       "forget_the_ended",       "what an ended session held is never swept"},
     {kCancelNobody,         "cancel_nobody",          "a session that is lost tells none of its leases"},
+    {kLoseReadyKey,         "lose_ready_key",         "a push does not mark the mailbox as ready"},
+    {kClearReadyBlindly,    "clear_ready_blindly",    "a mailbox is marked as empty without a look at it"},
+    {kReplyToNobody,        "reply_to_nobody",        "a reply is written although its caller has given up"},
+    {kForgetThePop,         "forget_the_pop",         "a message is handled, and stays in the mailbox"},
+    {kTrustTheCache,        "trust_the_cache",        "a turn commits without a look whether the state is still what it began with"},
+    {kInlinePastMailbox,    "inline_past_mailbox",    "a call is handled inline although the mailbox has messages"},
+    {kSplitEffects,         "split_effects",          "the casts of a turn are pushed after it has committed"},
+    {kOverwriteAfterLock,   "overwrite_after_lock",   "what was done under a lock replaces what others wrote meanwhile"},
+    {kLockWithoutToken,     "lock_without_token",     "what was done under a lock commits without a look at its token"},
+    {kKeepLocksOfTheDead,   "keep_locks_of_the_dead", "a lock outlives the session that holds it"},
 };
 // clang-format on
 

@@ -32,6 +32,17 @@ enum class SeededBug {
   kSweepBlindly,
   kForgetTheEnded,
   kCancelNobody,
+  // Actors.
+  kLoseReadyKey,
+  kClearReadyBlindly,
+  kReplyToNobody,
+  kForgetThePop,
+  kTrustTheCache,
+  kInlinePastMailbox,
+  kSplitEffects,
+  kOverwriteAfterLock,
+  kLockWithoutToken,
+  kKeepLocksOfTheDead,
 };
 
 struct SeededBugInfo {

@@ -13,6 +13,8 @@ class SystemAccess {
   ~SystemAccess();
   /// Leaves the body, and the transaction fails with `error`, also if the body goes on.
   [[noreturn]] void refuse(Error error);
+  /// A number for a row that the commit stamps, not used by any other part of perdure in this transaction; they grow.
+  std::uint32_t next_order();
   SystemAccess(const SystemAccess&) = delete;
   SystemAccess& operator=(const SystemAccess&) = delete;
 

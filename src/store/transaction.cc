@@ -26,6 +26,10 @@ SystemAccess::~SystemAccess() {
   state_.system_access_ = before_;
 }
 
+std::uint32_t SystemAccess::next_order() {
+  return state_.next_order_++;
+}
+
 void SystemAccess::refuse(Error error) {
   state_.abandon(std::move(error));
 }

@@ -46,6 +46,7 @@ void TransactionState::reset() {
   range_reads_.clear();
   writes_.reset();
   error_.reset();
+  next_order_ = 0;
 }
 
 void TransactionState::abandon(Error error) {

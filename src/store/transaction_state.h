@@ -117,6 +117,7 @@ class TransactionState {
   std::vector<PendingWatch> watches_;
   std::optional<Error> error_;
   bool system_access_ = false;
+  std::uint32_t next_order_ = 0;
 };
 
 template <class F>

@@ -1,0 +1,373 @@
+#include "actor/actors_impl.h"
+
+#include <algorithm>
+
+#include "actor/mailbox.h"
+#include "runtime/thread_pool.h"
+#include "store/report.h"
+#include "store/store_access.h"
+
+namespace perdure {
+
+using actor::Caller;
+using actor::Request;
+using actor::ServedKind;
+using actor::Waiter;
+
+namespace {
+
+unsigned handler_threads(const ActorsOptions& options) {
+  return options.handler_threads > 0 ? options.handler_threads : std::max(2U, ThreadPool::cores());
+}
+
+constexpr unsigned kSpareHandlers = 64;
+
+Error closed_error() {
+  return {ErrorCode::kClosed, "the actors of this node are closed"};
+}
+
+ValueDone as_value_done(VoidDone done) {
+  return [done = std::move(done)](Result<Value> result) mutable {
+    if (result)
+      done({});
+    else
+      done(std::unexpected(std::move(result.error())));
+  };
+}
+
+Result<void> check_options(const KindOptions& options) {
+  auto wrong = [](std::string_view what) { return fail(ErrorCode::kInvalidArgument, std::string(what)); };
+  if (options.limit <= Duration::zero()) return wrong("the limit of a handler must be more than nothing");
+  if (options.attempts_max < 1) return wrong("attempts_max must be at least 1");
+  if (options.back_off < Duration::zero() || options.back_off_max < options.back_off)
+    return wrong("back_off must not be negative, nor larger than back_off_max");
+  if (options.batch_max == 0 || options.batch_max > 4096) return wrong("batch_max must be from 1 to 4096");
+  if (options.mailbox_max == 0) return wrong("mailbox_max must be at least 1");
+  return {};
+}
+
+}  // namespace
+
+// Opening and closing.
+
+void ActorsImpl::open(Store store, ActorsOptions options, OpenDone done) {
+  if (auto good = actor::check_short_name(options.space, "the space"); !good)
+    return done(std::unexpected(std::move(good.error())));
+  SessionOptions session = options.session;
+  // The keeper borrows the store, which is kept until it has answered.
+  auto kept = std::make_shared<Store>(store);
+  SessionKeeper::open(*kept, std::move(session),
+                      [kept, options = std::move(options),
+                       done = std::move(done)](Result<std::shared_ptr<SessionKeeper>> keeper) mutable {
+                        if (!keeper) return done(std::unexpected(std::move(keeper.error())));
+                        std::string space = options.space;
+                        auto impl = std::make_shared<ActorsImpl>(*kept, std::move(options), std::move(*keeper));
+                        impl->start();
+                        // Handles share an owner of their own: callbacks may keep the object for a moment longer.
+                        // They keep the store open as well, so that it is closed where the last of them is dropped.
+                        std::shared_ptr<ActorsImpl> handle(impl.get(),
+                                                           [impl, store = *kept](ActorsImpl*) { impl->abandon(); });
+                        done(Actors(std::move(handle), std::move(space)));
+                      });
+}
+
+ActorsImpl::ActorsImpl(Store& store, ActorsOptions options, std::shared_ptr<SessionKeeper> keeper)
+    : store_(StoreAccess::borrow(store)),
+      options_(std::move(options)),
+      scheduler_(StoreAccess::impl(store_).scheduler()),
+      clock_(scheduler_),
+      keeper_(std::move(keeper)),
+      handlers_(std::make_shared<actor::HandlerPool>(scheduler_, "perdure-handler", handler_threads(options_),
+                                                     kSpareHandlers)),
+      locked_handlers_(
+          std::make_shared<actor::HandlerPool>(scheduler_, "perdure-locked", std::max(1U, options_.locked_max), 0)) {}
+
+ActorsImpl::~ActorsImpl() = default;
+
+void ActorsImpl::start() {
+  auto weak = weak_from_this();
+  keeper_->add_sweeper(std::string(actor::kHeldServer), [](Transaction& txn, SessionId dead, BytesView rest,
+                                                           BytesView) { actor::sweep_server(txn, dead, rest); });
+  keeper_->add_sweeper(std::string(actor::kHeldLock), [](Transaction& txn, SessionId dead, BytesView rest, BytesView) {
+    actor::sweep_lock(txn, dead, rest);
+  });
+  keeper_->add_listener({.opened =
+                             [weak](std::shared_ptr<SessionImpl> session) {
+                               if (auto self = weak.lock()) self->session_opened(session);
+                             },
+                         .over =
+                             [weak] {
+                               if (auto self = weak.lock()) self->slots_.cancel_locked();
+                             }});
+  housekeeping_.start();
+}
+
+void ActorsImpl::session_opened(const std::shared_ptr<SessionImpl>& session) {
+  std::vector<std::shared_ptr<actor::Dispatcher>> dispatchers;
+  {
+    MutexLock lock(mutex_);
+    identity_ = session->id().stamp;
+    for (auto& [name, dispatcher] : dispatchers_) dispatchers.push_back(dispatcher);
+  }
+  // How whoever was here before came to its end is not known.
+  careful_from(session->id().stamp.version.number);
+  for (auto& dispatcher : dispatchers) dispatcher->announce();
+}
+
+void ActorsImpl::careful_from(std::uint64_t version) {
+  std::uint64_t known = careful_version_;
+  while (known < version && !careful_version_.compare_exchange_weak(known, version)) {
+  }
+}
+
+Stamp ActorsImpl::identity() {
+  MutexLock lock(mutex_);
+  return identity_;
+}
+
+Gate::Use ActorsImpl::enter() {
+  struct Owner {
+    std::shared_ptr<ActorsImpl> actors;
+    StoreImpl::Use store;
+  };
+  auto store = StoreAccess::impl(store_).use();
+  if (!store) return {};
+  return gate_.enter(std::make_shared<Owner>(shared_from_this(), std::move(*store)));
+}
+
+Task ActorsImpl::guarded(Task task) {
+  return [weak = weak_from_this(), task = std::move(task)]() mutable {
+    auto self = weak.lock();
+    if (!self) return;
+    if (auto use = self->enter()) task();
+  };
+}
+
+Task ActorsImpl::canceller(Executor::TimerId timer) {
+  return guarded([this, timer] { scheduler_.cancel(timer); });
+}
+
+bool ActorsImpl::store_is_muted() {
+  return StoreAccess::impl(store_).muted();
+}
+
+void ActorsImpl::stop_serving() {
+  std::map<KindName, std::shared_ptr<actor::Dispatcher>> dispatchers;
+  {
+    MutexLock lock(mutex_);
+    closing_ = true;
+    dispatchers.swap(dispatchers_);
+  }
+  for (auto& [name, dispatcher] : dispatchers) dispatcher->stop();
+  slots_.close(closed_error());
+  slots_.cancel_locked();
+}
+
+void ActorsImpl::close(Duration grace, VoidDone done) {
+  auto end = std::make_shared<Waiter>(as_value_done(std::move(done)));
+  unregister([this, grace, end](const Result<void>&) {
+    stop_serving();
+    auto left = std::make_shared<std::atomic<int>>(2);
+    auto idle = [this, left, end] {
+      if (--*left > 0) return;
+      keeper_->close_async(Duration::zero(), [end](Result<void> stopped) {
+        if (stopped)
+          end->answer(Value());
+        else
+          end->answer(std::unexpected(std::move(stopped.error())));
+      });
+    };
+    if (grace < Duration::max() / 2)
+      at(scheduler_.now() + grace, [this, end] {
+        if (end->answer(fail(ErrorCode::kDeadline, "a handler is still running; it is left behind")))
+          keeper_->close_async(Duration::zero(), [](const Result<void>&) {});
+      });
+    handlers_->close(guarded(idle));
+    locked_handlers_->close(guarded(idle));
+  });
+}
+
+/// Who goes in peace is not taken for dead: nobody need be careful because of it.
+void ActorsImpl::unregister(VoidDone done) {
+  std::vector<std::shared_ptr<ServedKind>> kinds;
+  {
+    MutexLock lock(mutex_);
+    for (auto& [name, dispatcher] : dispatchers_)
+      if (dispatcher->kind()->options.consume) kinds.push_back(dispatcher->kind());
+  }
+  auto session = session_id();
+  if (kinds.empty() || !session) return done({});
+  transact(
+      [kinds, id = *session](Transaction& txn) {
+        SystemAccess access(txn);
+        for (const auto& kind : kinds) {
+          txn.clear(tuple::pack_onto(actor::server_prefix(kind->space, kind->name), id.stamp));
+          txn.clear(session::held_key(id, actor::kHeldServer, kind->space, kind->name));
+          txn.add(actor::servers_bell_key(kind->space, kind->name), 1);
+        }
+      },
+      [done = std::move(done)](Result<void> result, Receipt) mutable { done(std::move(result)); },
+      {.timeout = std::chrono::seconds(1), .body = Body::kShort, .reserve = Reserve::kMayUse});
+}
+
+void ActorsImpl::abandon() {
+  bool may_wait = false;
+  if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block() && !actor::HandlerPool::runs_here();
+  unregister([](const Result<void>&) {});
+  stop_serving();
+  handlers_->close([] {});
+  locked_handlers_->close([] {});
+  if (may_wait) {
+    // Handlers come to their end, or are given up at their limit; what runs under a lock may take longer than that.
+    handlers_->join();
+    locked_handlers_->leave_behind();
+    locked_handlers_->join();
+  }
+  keeper_->abandon();
+  gate_.close();
+  if (may_wait) gate_.wait_until_empty();
+}
+
+Result<void> ActorsImpl::may_block() {
+  if (actor::HandlerPool::runs_here())
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "a blocking call was made in a handler, which would wait for itself; send a message by the Turn instead");
+  if (auto use = enter(); use && StoreAccess::impl(store_).must_not_block())
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "a blocking call was made in a callback of the store, which would wait for itself; use the _async form");
+  return {};
+}
+
+// Kinds.
+
+Result<void> ActorsImpl::serve(const std::string& space, std::string_view kind, std::shared_ptr<Behaviour> behaviour,
+                               const KindOptions& options) {
+  if (auto good = actor::check_short_name(space, "the space"); !good) return good;
+  if (auto good = actor::check_short_name(kind, "the kind"); !good) return good;
+  if (auto good = check_options(options); !good) return good;
+  if (!behaviour) return fail(ErrorCode::kInvalidArgument, "the behaviour is null");
+  auto made = std::make_shared<ServedKind>(ServedKind{space, std::string(kind), std::move(behaviour), options});
+  auto dispatcher = std::make_shared<actor::Dispatcher>(*this, made);
+  std::shared_ptr<actor::Dispatcher> before;
+  {
+    MutexLock lock(mutex_);
+    if (closing_) return std::unexpected(closed_error());
+    auto& place = dispatchers_[{space, std::string(kind)}];
+    before = std::exchange(place, dispatcher);
+  }
+  if (before) before->stop();
+  transact(
+      [made](Transaction& txn) {
+        SystemAccess access(txn);
+        actor::write_kind(txn, made->space, made->name, made->options);
+      },
+      [](const Result<void>&, Receipt) {}, {.body = Body::kShort});
+  dispatcher->announce();
+  return {};
+}
+
+std::shared_ptr<ServedKind> ActorsImpl::served(const ActorId& actor) {
+  MutexLock lock(mutex_);
+  auto found = dispatchers_.find({actor.space, actor.kind});
+  return found == dispatchers_.end() ? nullptr : found->second->kind();
+}
+
+// Messages.
+
+void ActorsImpl::send(const ActorId& actor, Request request, Way way, Duration timeout) {
+  auto refuse = [&](Error error) { request.waiter->answer(std::unexpected(std::move(error))); };
+  if (auto good = actor.check(); !good) return refuse(std::move(good.error()));
+  if (request.what == Request::What::kMessage) {
+    auto body = actor::encode_message(request.message);
+    if (!body) return refuse(std::move(body.error()));
+    request.body = std::move(*body);
+  }
+  auto kind = served(actor);
+  bool past_mailbox = way == Way::kPriority;
+  if (past_mailbox && !kind)
+    return refuse({ErrorCode::kInvalidArgument, "this node does not serve the kind " + actor.kind +
+                                                    ", and only a node that does can handle a message at once"});
+  if (request.type == MessageType::kCall && request.what == Request::What::kMessage) {
+    request.caller = callers_.make_caller();
+    callers_.set_timer(actor, *request.caller, request.waiter, timeout);
+  }
+  if (past_mailbox || (kind && kind->options.consume)) return slots_.request(actor, kind, std::move(request), way);
+  std::vector<Request> one;
+  one.push_back(std::move(request));
+  callers_.push(actor, std::move(one));
+}
+
+void ActorsImpl::call(const ActorId& actor, Value message, const CallOptions& options, ValueDone done) {
+  Request request{.type = MessageType::kCall,
+                  .message = std::move(message),
+                  .body = {},
+                  .caller = {},
+                  .waiter = std::make_shared<Waiter>(std::move(done))};
+  send(actor, std::move(request), options.way, options.timeout);
+}
+
+void ActorsImpl::cast(const ActorId& actor, Value message, const CastOptions& options, VoidDone done) {
+  if (options.delay > Duration::zero()) {
+    auto body = actor::encode_message(message);
+    if (auto good = actor.check(); !good) return done(std::move(good));
+    if (!body) return done(std::unexpected(std::move(body.error())));
+    return transact(
+        [actor, body = std::move(*body), due = now() + options.delay](Transaction& txn) {
+          SystemAccess access(txn);
+          actor::put_delayed(txn, actor, body, due);
+        },
+        [done = std::move(done)](Result<void> result, Receipt) mutable { done(std::move(result)); },
+        {.body = Body::kShort});
+  }
+  Request request{.type = MessageType::kCast,
+                  .message = std::move(message),
+                  .body = {},
+                  .caller = {},
+                  .waiter = std::make_shared<Waiter>(as_value_done(std::move(done)))};
+  send(actor, std::move(request), options.way, Duration::max());
+}
+
+void ActorsImpl::cast_many(const ActorId& actor, std::vector<Value> messages, VoidDone done) {
+  if (messages.empty()) return done({});
+  transact([this, actor, messages = std::move(messages)](Transaction& txn) { cast_in(txn, actor, messages, {}); },
+           [done = std::move(done)](Result<void> result, Receipt) mutable { done(std::move(result)); },
+           {.body = Body::kShort});
+}
+
+void ActorsImpl::info(const ActorId& actor, Value message, VoidDone done) {
+  Request request{.type = MessageType::kInfo,
+                  .message = std::move(message),
+                  .body = {},
+                  .caller = {},
+                  .waiter = std::make_shared<Waiter>(as_value_done(std::move(done)))};
+  send(actor, std::move(request), Way::kPriority, Duration::max());
+}
+
+void ActorsImpl::reset(const ActorId& actor, VoidDone done) {
+  Request request{.what = Request::What::kReset,
+                  .type = MessageType::kInfo,
+                  .message = {},
+                  .body = {},
+                  .caller = {},
+                  .waiter = std::make_shared<Waiter>(as_value_done(std::move(done)))};
+  send(actor, std::move(request), Way::kPriority, Duration::max());
+}
+
+void ActorsImpl::run_actions(std::vector<Action> actions, std::shared_ptr<Value> state) {
+  auto run = [actions = std::move(actions), state = std::move(state)] {
+    for (const Action& action : actions) {
+      auto next = actor::guarded_handler([&]() -> Result<Next> { return action(*state); });
+      if (!next || *next == Next::kHalt) return;
+    }
+  };
+  // One that hangs costs a thread, and holds up nobody.
+  handlers_->run({.run = std::move(run), .limit = std::chrono::seconds(5), .overrun = [] {}});
+}
+
+void ActorsImpl::warn(const std::string& what, const ActorId& actor) {
+  log(StoreAccess::impl(store_).options(), LogLevel::kWarning, "actor", what, {{"actor", actor.to_string()}});
+}
+
+}  // namespace perdure

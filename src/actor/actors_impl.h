@@ -1,0 +1,142 @@
+// One node's share in actors: what the parts in this folder have in common, and how they are wired.
+//
+//     callers      those of this process who wait for a reply
+//     slots        the actors that this node is busy with
+//     dispatchers  one for each kind that it serves: finds mailboxes that have messages
+//     housekeeping delayed casts, abandoned callers, the news of deaths
+//
+// Everything is driven by requests, answers of the store, timers and watches. Nothing here blocks but the public calls.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actor/callers.h"
+#include "actor/dispatcher.h"
+#include "actor/handler_pool.h"
+#include "actor/housekeeping.h"
+#include "actor/slots.h"
+#include "perdure/actor.h"
+#include "runtime/gate.h"
+#include "runtime/mutex.h"
+#include "runtime/scheduler.h"
+#include "session/session_keeper.h"
+#include "session/store_clock.h"
+
+namespace perdure {
+
+class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
+ public:
+  using OpenDone = std::move_only_function<void(Result<Actors>)>;
+  static void open(Store store, ActorsOptions options, OpenDone done);
+  /// `store` is kept open by the handles.
+  ActorsImpl(Store& store, ActorsOptions options, std::shared_ptr<SessionKeeper> keeper);
+  ~ActorsImpl();
+
+  // For the public classes.
+  Result<void> serve(const std::string& space, std::string_view kind, std::shared_ptr<Behaviour> behaviour,
+                     const KindOptions& options) PERDURE_EXCLUDES(mutex_);
+  void call(const ActorId& actor, Value message, const CallOptions& options, ValueDone done);
+  void cast(const ActorId& actor, Value message, const CastOptions& options, VoidDone done);
+  void cast_many(const ActorId& actor, std::vector<Value> messages, VoidDone done);
+  void info(const ActorId& actor, Value message, VoidDone done);
+  void reset(const ActorId& actor, VoidDone done);
+  PendingCall call_in(Transaction& txn, const ActorId& actor, const Value& message);
+  void cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay);
+  void stop(const ActorId& actor, std::string reason, VoidDone done);
+  void kill(const ActorId& actor, VoidDone done);
+  void unlock(const ActorId& actor, VoidDone done);
+  void redrive(const ActorId& actor, std::size_t limit, std::move_only_function<void(Result<std::uint64_t>)> done);
+  void reply(const From& to, Result<Value> reply, VoidDone done);
+  void collect(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done);
+  Result<ActorInfo> inspect(const ActorId& actor);
+  void close(Duration grace, VoidDone done) PERDURE_EXCLUDES(mutex_);
+  /// The last handle goes: ends what can be ended without waiting for an answer.
+  void abandon() PERDURE_EXCLUDES(mutex_);
+  /// Whether a blocking call would wait for this very thread.
+  Result<void> may_block();
+
+  // For the parts.
+  Scheduler& scheduler() { return scheduler_; }
+  const ActorsOptions& options() const { return options_; }
+  actor::Callers& callers() { return callers_; }
+  actor::Slots& slots() { return slots_; }
+  actor::HandlerPool& handlers() { return *handlers_; }
+  actor::HandlerPool& locked_handlers() { return *locked_handlers_; }
+  /// Store time.
+  WallTime now() { return clock_.now(); }
+  StoreClock& clock() { return clock_; }
+  /// The session of this node, while it is believed in.
+  std::optional<SessionId> session_id() { return keeper_->id(); }
+  /// The last session that this node had: what its callers are named by.
+  Stamp identity() PERDURE_EXCLUDES(mutex_);
+  /// Messages that were pushed up to this version may have killed a process.
+  std::uint64_t careful_version() const { return careful_version_; }
+  void careful_from(std::uint64_t version);
+  /// Keeps this object and its open store from going away; empty once either is closed.
+  Gate::Use enter();
+  /// A task that runs only if this is still there.
+  Task guarded(Task task);
+  Executor::TimerId at(SteadyTime when, Task task) { return scheduler_.at(when, guarded(std::move(task))); }
+  Task canceller(Executor::TimerId timer);
+  /// A transaction whose answer finds this object alive. It is always answered, with kClosed in this very call if this
+  /// is going away; but never in a simulated process that has died. No lock may be held.
+  template <class Body, class Answered>
+  void transact(Body body, Answered answered, const TransactOptions& options);
+  void run_actions(std::vector<Action> actions, std::shared_ptr<Value> state);
+  void warn(const std::string& what, const ActorId& actor);
+
+ private:
+  using KindName = std::pair<std::string, std::string>;
+
+  void start();
+  void session_opened(const std::shared_ptr<SessionImpl>& session) PERDURE_EXCLUDES(mutex_);
+  std::shared_ptr<actor::ServedKind> served(const ActorId& actor) PERDURE_EXCLUDES(mutex_);
+  void send(const ActorId& actor, actor::Request request, Way way, Duration timeout);
+  void stop_serving() PERDURE_EXCLUDES(mutex_);
+  void unregister(VoidDone done) PERDURE_EXCLUDES(mutex_);
+  bool store_is_muted();
+
+  /// Borrowed: used only inside of the gate.
+  Store store_;
+  const ActorsOptions options_;
+  Scheduler& scheduler_;
+  Gate gate_;
+  StoreClock clock_;
+  const std::shared_ptr<SessionKeeper> keeper_;
+  const std::shared_ptr<actor::HandlerPool> handlers_;
+  const std::shared_ptr<actor::HandlerPool> locked_handlers_;
+  actor::Callers callers_{*this};
+  actor::Slots slots_{*this};
+  actor::Housekeeping housekeeping_{*this};
+  std::atomic<std::uint64_t> careful_version_ = 0;
+
+  Mutex mutex_;
+  std::map<KindName, std::shared_ptr<actor::Dispatcher>> dispatchers_ PERDURE_GUARDED_BY(mutex_);
+  Stamp identity_ PERDURE_GUARDED_BY(mutex_);
+  bool closing_ PERDURE_GUARDED_BY(mutex_) = false;
+};
+
+template <class Body, class Answered>
+void ActorsImpl::transact(Body body, Answered answered, const TransactOptions& options) {
+  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
+  auto use = enter();
+  if (!use) {
+    if (!store_is_muted())
+      answered(Result<R>(fail(ErrorCode::kClosed, "the actors of this node are closed")), Receipt{});
+    return;
+  }
+  store_.transact_async(
+      std::move(body),
+      [use = std::move(use), answered = std::move(answered)](auto result, Receipt receipt) mutable {
+        answered(std::move(result), receipt);
+      },
+      options);
+}
+
+}  // namespace perdure

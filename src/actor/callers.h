@@ -1,0 +1,43 @@
+// Those of this process who wait for an actor: through the mailbox, with rows in the store that the reply comes to.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "actor/batch.h"
+#include "actor/request.h"
+
+namespace perdure {
+class ActorsImpl;
+}
+
+namespace perdure::actor {
+
+class Callers {
+ public:
+  explicit Callers(ActorsImpl& home) : home_(home) {}
+
+  /// A name for a caller of this process that nobody has had before.
+  Caller make_caller();
+  /// Answers it in time, whatever becomes of its message; Duration::max() never.
+  void set_timer(const ActorId& actor, const Caller& caller, const std::shared_ptr<Waiter>& waiter, Duration timeout);
+  /// Pushes the messages in one transaction, in order; casts are answered by its commit, calls by their reply.
+  void push(const ActorId& actor, std::vector<Request> requests);
+  /// Waits for a reply in the store.
+  void await(const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter);
+  /// Gives up waiting: clears what there is in the store.
+  void forget(const ActorId& actor, const Caller& caller);
+  /// What SeededBug::kSplitEffects does.
+  void push_apart(const std::vector<Batch::Sent>& casts);
+
+ private:
+  void pushed(const ActorId& actor, std::vector<Request> requests, Result<std::vector<Watch>> result);
+  void wait_on(Watch watch, const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter);
+  void time_out(const ActorId& actor, const Caller& caller, const std::shared_ptr<Waiter>& waiter);
+
+  ActorsImpl& home_;
+  std::atomic<std::uint64_t> last_number_ = 0;
+};
+
+}  // namespace perdure::actor

@@ -1,0 +1,82 @@
+// Messages that are sent in a transaction of the caller's.
+#include "actor/actors_impl.h"
+#include "actor/mailbox.h"
+#include "runtime/event.h"
+
+namespace perdure {
+
+using actor::Caller;
+using actor::Message;
+using actor::Waiter;
+
+class PendingCallState {
+ public:
+  PendingCallState(std::weak_ptr<ActorsImpl> home, ActorId actor, const Caller& caller)
+      : home_(std::move(home)), from_(caller.from(actor)) {}
+  ~PendingCallState() {
+    if (auto home = waited_ ? nullptr : home_.lock()) home->callers().forget(from_.actor, Caller::of(from_));
+  }
+  PendingCallState(const PendingCallState&) = delete;
+  PendingCallState& operator=(const PendingCallState&) = delete;
+
+  const From& from() const { return from_; }
+  std::shared_ptr<ActorsImpl> home() { return home_.lock(); }
+
+  void wait(Duration timeout, ValueDone done) {
+    auto home = home_.lock();
+    if (!home) return done(fail(ErrorCode::kClosed, "the actors of this node are closed"));
+    waited_ = true;
+    auto waiter = std::make_shared<Waiter>(std::move(done));
+    home->callers().set_timer(from_.actor, Caller::of(from_), waiter, timeout);
+    home->callers().await(from_.actor, Caller::of(from_), std::move(waiter));
+  }
+
+ private:
+  const std::weak_ptr<ActorsImpl> home_;
+  const From from_;
+  std::atomic<bool> waited_ = false;
+};
+
+Result<Value> PendingCall::wait(Duration timeout) {
+  if (auto home = state_->home())
+    if (auto allowed = home->may_block(); !allowed) return std::unexpected(std::move(allowed.error()));
+  auto promise = std::make_shared<Promise<Result<Value>>>();
+  wait_async(timeout, [promise](Result<Value> reply) { promise->set(std::move(reply)); });
+  return promise->take();
+}
+
+void PendingCall::wait_async(Duration timeout, std::move_only_function<void(Result<Value>)> done) {
+  state_->wait(timeout, std::move(done));
+}
+
+const From& PendingCall::from() const {
+  return state_->from();
+}
+
+PendingCall ActorsImpl::call_in(Transaction& txn, const ActorId& actor, const Value& message) {
+  SystemAccess access(txn);
+  if (auto good = actor.check(); !good) access.refuse(std::move(good.error()));
+  auto body = actor::encode_message(message);
+  if (!body) access.refuse(std::move(body.error()));
+  Message call{MessageType::kCall, now(), callers_.make_caller(), std::move(*body)};
+  if (auto pushed = actor::push(txn, actor, {&call, 1}); !pushed) access.refuse(std::move(pushed.error()));
+  return PendingCall(std::make_shared<PendingCallState>(weak_from_this(), actor, *call.caller));
+}
+
+void ActorsImpl::cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay) {
+  SystemAccess access(txn);
+  if (auto good = actor.check(); !good) access.refuse(std::move(good.error()));
+  std::vector<Message> casts;
+  for (const Value& message : messages) {
+    auto body = actor::encode_message(message);
+    if (!body) access.refuse(std::move(body.error()));
+    if (delay > Duration::zero())
+      actor::put_delayed(txn, actor, std::move(*body), now() + delay);
+    else
+      casts.push_back({MessageType::kCast, now(), {}, std::move(*body)});
+  }
+  if (casts.empty()) return;
+  if (auto pushed = actor::push(txn, actor, casts); !pushed) access.refuse(std::move(pushed.error()));
+}
+
+}  // namespace perdure

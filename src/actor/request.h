@@ -1,0 +1,73 @@
+// A message that somebody in this process sends, and whoever waits for what becomes of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "actor/rows.h"
+#include "perdure/actor.h"
+#include "runtime/mutex.h"
+#include "runtime/scheduler.h"
+
+namespace perdure::actor {
+
+/// Takes one answer; the first one counts. Thread-safe.
+class Waiter {
+ public:
+  explicit Waiter(ValueDone done) : done_(std::move(done)) {}
+
+  /// False if it has been answered before.
+  bool answer(Result<Value> result) PERDURE_EXCLUDES(mutex_) {
+    ValueDone done;
+    Task cancel_timer;
+    {
+      MutexLock lock(mutex_);
+      if (!done_) return false;
+      done = std::move(done_);
+      done_ = nullptr;
+      cancel_timer = std::move(cancel_timer_);
+    }
+    if (cancel_timer) cancel_timer();
+    done(std::move(result));
+    return true;
+  }
+  bool answered() PERDURE_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return !done_;
+  }
+  /// Its time is over: it will be answered once nothing of it is left in the store. False if it has been answered.
+  bool give_up() PERDURE_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    gave_up_ = true;
+    return static_cast<bool>(done_);
+  }
+  /// Whether it still waits for a reply.
+  bool wanted() PERDURE_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return done_ && !gave_up_;
+  }
+  /// How to be rid of the timer that will answer it, once it is answered.
+  void timer(Task cancel) PERDURE_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (done_) cancel_timer_ = std::move(cancel);
+  }
+
+ private:
+  Mutex mutex_;
+  ValueDone done_ PERDURE_GUARDED_BY(mutex_);
+  bool gave_up_ PERDURE_GUARDED_BY(mutex_) = false;
+  Task cancel_timer_ PERDURE_GUARDED_BY(mutex_);
+};
+
+struct Request {
+  enum class What { kMessage, kReset };
+  What what = What::kMessage;
+  MessageType type = MessageType::kCast;
+  Value message;
+  Bytes body;  ///< The message, encoded.
+  /// Names the caller, should it have to wait in the store; calls only.
+  std::optional<Caller> caller;
+  std::shared_ptr<Waiter> waiter;
+};
+
+}  // namespace perdure::actor

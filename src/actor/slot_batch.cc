@@ -1,0 +1,421 @@
+// The steps of a batch: load, handle, commit, and what follows from each.
+#include <algorithm>
+
+#include "actor/actors_impl.h"
+#include "actor/mailbox.h"
+#include "actor/slots.h"
+#include "base/seeded_bug.h"
+#include "session/rows.h"
+
+namespace perdure::actor {
+namespace {
+
+constexpr unsigned kMissesBeforePush = 3;
+constexpr Duration kMissPauseMax = std::chrono::milliseconds(50);
+constexpr Duration kStorePause = std::chrono::milliseconds(50);
+constexpr Duration kStorePauseMax = std::chrono::seconds(2);
+
+Duration doubled(Duration first, unsigned times, Duration most) {
+  for (unsigned i = 0; i < times && first < most; ++i) first *= 2;
+  return std::min(first, most);
+}
+
+/// Whether an error of a transaction says nothing about the messages in it.
+bool is_of_the_store(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kConflict:
+    case ErrorCode::kStaleToken:
+    case ErrorCode::kLimitExceeded:
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kDeadline:
+    case ErrorCode::kCommitUnknown:
+    case ErrorCode::kStoreFull:
+    case ErrorCode::kStoreFailed:
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kClosed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// Loading.
+
+Result<Slots::Read> Slots::read(Transaction& txn, const Batch& batch, const std::optional<Head>& cached,
+                                std::size_t items_max) {
+  SystemAccess access(txn);
+  Reader snapshot = txn.snapshot();
+  Read result;
+  result.head = read_head(snapshot, batch.prefix);
+  bool cache_is_good = cached && result.head && cached->version == result.head->version;
+  if (!cache_is_good) {
+    Bytes key = state_key(batch.prefix);
+    auto state = result.head ? read_state(key, snapshot.get_range(state_range(key))) : StoredState{};
+    if (!state) return std::unexpected(std::move(state.error()));
+    result.state = std::move(*state);
+  }
+  if (result.head && result.head->lock && !seeded(SeededBug::kKeepLocksOfTheDead))
+    result.holder_gone = !session::is_open(snapshot, result.head->lock->session);
+  if (batch.mode != Batch::Mode::kMailbox) return result;
+  result.attempts = read_attempts(snapshot, batch.prefix);
+  Bytes mailbox = mailbox_key(batch.prefix);
+  auto rows = snapshot.get_range(tuple::extensions(mailbox), {.limit = items_max});
+  result.all_items = rows.size() < items_max;
+  for (const Row& row : rows) result.items.push_back(readable(txn, decode_item(mailbox, row)));
+  return result;
+}
+
+void Slots::load(const SlotPtr& slot, const BatchPtr& batch) {
+  std::optional<Head> cached;
+  std::size_t items_max;
+  {
+    MutexLock lock(mutex_);
+    if (slot->cached) cached = slot->cached->head;
+    batch->round = slot->round;
+    items_max = std::min(slot->kind->options.batch_max, slot->batch_limit);
+  }
+  home_.transact([batch, cached, items_max](Transaction& txn) { return read(txn, *batch, cached, items_max); },
+                 [this, slot, batch](Result<Read> result, Receipt) { loaded(slot, batch, std::move(result)); },
+                 {.timeout = std::chrono::seconds(5)});
+}
+
+void Slots::loaded(const SlotPtr& slot, const BatchPtr& batch, Result<Read> result) {
+  if (!result) return store_failed(slot, batch, result.error());
+  bool is_locked = result->head && result->head->lock;
+  {
+    MutexLock lock(mutex_);
+    if (result->state) slot->cached.emplace(Loaded{result->head, std::move(*result->state)});
+    slot->cached->head = result->head;
+    batch->loaded = *slot->cached;
+    slot->locked = is_locked;
+  }
+  batch->items = std::move(result->items);
+  batch->read_all = result->all_items;
+  batch->attempts = std::move(result->attempts);
+  if (is_locked && (batch->mode != Batch::Mode::kPriority || result->holder_gone))
+    return found_locked(slot, batch, result->holder_gone);
+  if (batch->mode == Batch::Mode::kMailbox) return look_at_mailbox(slot, batch);
+  handle(slot, batch);
+}
+
+void Slots::found_locked(const SlotPtr& slot, const BatchPtr& batch, bool holder_gone) {
+  if (holder_gone) {
+    // Nobody has swept after it yet.
+    home_.transact(
+        [batch](Transaction& txn) {
+          SystemAccess access(txn);
+          auto head = read_head(txn, batch->prefix);
+          if (head && head->lock && !session::is_open(txn, head->lock->session))
+            break_lock(txn, batch->actor, batch->prefix, *head,
+                       {ErrorCode::kStaleToken,
+                        "the node that held the lock of " + batch->actor.to_string() + " for this call is gone"});
+        },
+        [this, slot, batch](Result<void> broken, Receipt) {
+          if (!broken) return store_failed(slot, batch, broken.error());
+          finish(slot, batch);
+        },
+        {.body = Body::kShort, .reserve = Reserve::kMayUse});
+    return;
+  }
+  After after;
+  {
+    MutexLock lock(mutex_);
+    // Who unlocks it rings.
+    if (batch->round == slot->round) not_in_mailbox(*slot, after);
+  }
+  finish(slot, batch, std::move(after));
+}
+
+bool Slots::careful(const Slot& slot, const Item& first) const {
+  std::uint64_t since = home_.careful_version();
+  return first.stamp.version.number <= since && slot.trusted < since;
+}
+
+void Slots::look_at_mailbox(const SlotPtr& slot, const BatchPtr& batch) {
+  if (batch->items.empty()) return drained(slot, batch);
+  const Item& first = batch->items[0];
+  if (batch->attempts && batch->attempts->message != first.stamp) batch->attempts.reset();
+  if (batch->attempts && batch->attempts->count >= slot->kind->options.attempts_max) {
+    std::string text = batch->attempts->error;
+    return bury_first(slot, batch, batch->attempts->count, {ErrorCode::kHandlerFailed, std::move(text)});
+  }
+  bool suspicious;
+  {
+    MutexLock lock(mutex_);
+    suspicious = careful(*slot, first);
+  }
+  if (suspicious || batch->attempts) {
+    // Alone, so that it is known which one it was.
+    batch->read_all = batch->read_all && batch->items.size() == 1;
+    batch->items.resize(1);
+  }
+  if (suspicious) return begin_attempt(slot, batch);
+  handle(slot, batch);
+}
+
+void Slots::begin_attempt(const SlotPtr& slot, const BatchPtr& batch) {
+  int count = batch->attempts ? batch->attempts->count : 0;
+  Attempts begun{batch->items[0].stamp, count + 1, "the process died while handling it"};
+  home_.transact([batch, begun](Transaction& txn) { return note_attempt(txn, batch->prefix, batch->items[0], begun); },
+                 [this, slot, batch, begun](Result<bool> noted, Receipt) {
+                   if (!noted) return store_failed(slot, batch, noted.error());
+                   if (!*noted) return was_stale(slot, batch);
+                   batch->attempts = begun;
+                   --batch->attempts->count;
+                   handle(slot, batch);
+                 },
+                 {.body = Body::kShort, .reserve = Reserve::kMayUse});
+}
+
+// Handling.
+
+void Slots::handle(const SlotPtr& slot, const BatchPtr& batch) {
+  const KindOptions& options = batch->kind->options;
+  auto done = home_.guarded([this, slot, batch] { handled(slot, batch); });
+  home_.handlers().run({.run =
+                            [batch, &scheduler = home_.scheduler(), done = std::move(done)]() mutable {
+                              batch->handle(scheduler);
+                              if (!batch->settled.exchange(true)) done();
+                            },
+                        .limit = options.limit + options.batch_time,
+                        .overrun = home_.guarded([this, slot, batch] { overran(slot, batch); })});
+}
+
+void Slots::overran(const SlotPtr& slot, const BatchPtr& batch) {
+  if (batch->settled.exchange(true)) return;
+  // The handler still runs, and may write to the batch: from here on it is its own.
+  auto rest = std::make_shared<Batch>(batch->actor, batch->prefix, batch->kind, batch->mode);
+  rest->loaded = batch->loaded;
+  rest->items = batch->items;
+  rest->requests = batch->requests;
+  rest->attempts = batch->attempts;
+  rest->round = batch->round;
+  std::size_t index = batch->at;
+  home_.warn("a handler runs past its limit, and is given up", batch->actor);
+  if (index > 0) {
+    MutexLock lock(mutex_);
+    slot->batch_limit = index;
+  }
+  if (index > 0) return finish(slot, rest);
+  auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(batch->kind->options.limit);
+  rest->failure = Batch::Failure{
+      0, {ErrorCode::kHandlerFailed, "the handler ran past its limit of " + std::to_string(limit.count()) + " ms"}};
+  failed(slot, rest);
+}
+
+void Slots::handled(const SlotPtr& slot, const BatchPtr& batch) {
+  if (batch->failure) return failed(slot, batch);
+  commit(slot, batch);
+}
+
+void Slots::failed(const SlotPtr& slot, const BatchPtr& batch) {
+  const Batch::Failure& failure = *batch->failure;
+  if (failure.error.code == ErrorCode::kUnsupportedFormat) return found_newer(slot, batch, failure.error);
+  if (batch->mode == Batch::Mode::kMailbox) return mailbox_failed(slot, batch);
+  After after;
+  bool retry = batch->mode == Batch::Mode::kInline && failure.retry;
+  if (!retry) {
+    batch->requests[0].waiter->answer(std::unexpected(failure.error));
+  } else {
+    // It is kept, and tried again from the mailbox; those behind it stay behind it.
+    MutexLock lock(mutex_);
+    for (std::size_t i = batch->requests.size(); i-- > 0;) slot->requests.push_front(std::move(batch->requests[i]));
+    batch->requests.clear();
+    push_requests(*slot, after);
+  }
+  finish(slot, batch, std::move(after));
+}
+
+void Slots::mailbox_failed(const SlotPtr& slot, const BatchPtr& batch) {
+  const Batch::Failure& failure = *batch->failure;
+  const KindOptions& options = batch->kind->options;
+  int count = (batch->attempts ? batch->attempts->count : 0) + 1;
+  if (!failure.retry || count >= options.attempts_max) return bury_first(slot, batch, count, failure.error);
+  Attempts attempts{batch->items[0].stamp, count, failure.error.message};
+  home_.transact(
+      [batch, attempts](Transaction& txn) { return note_attempt(txn, batch->prefix, batch->items[0], attempts); },
+      [this, slot, batch, count](Result<bool> noted, Receipt) {
+        if (!noted) return store_failed(slot, batch, noted.error());
+        const KindOptions& kind = batch->kind->options;
+        {
+          MutexLock lock(mutex_);
+          slot->retry_at =
+              home_.scheduler().now() + doubled(kind.back_off, static_cast<unsigned>(count - 1), kind.back_off_max);
+          slot->batch_limit = SIZE_MAX;
+        }
+        finish(slot, batch);
+      },
+      {.body = Body::kShort, .reserve = Reserve::kMayUse});
+}
+
+void Slots::bury_first(const SlotPtr& slot, const BatchPtr& batch, int attempts, const Error& error) {
+  home_.warn("a message became a dead letter: " + error.message, batch->actor);
+  home_.transact([batch, attempts, error, now = home_.now()](
+                     Transaction& txn) { return bury(txn, batch->actor, batch->items[0], attempts, error, now); },
+                 [this, slot, batch](Result<bool> buried, Receipt) {
+                   if (!buried) return store_failed(slot, batch, buried.error());
+                   {
+                     MutexLock lock(mutex_);
+                     slot->batch_limit = SIZE_MAX;
+                   }
+                   finish(slot, batch);
+                 },
+                 {.body = Body::kShort, .reserve = Reserve::kMayUse});
+}
+
+void Slots::found_newer(const SlotPtr& slot, const BatchPtr& batch, const Error& error) {
+  home_.warn(error.message, batch->actor);
+  for (Request& request : batch->requests) request.waiter->answer(std::unexpected(error));
+  After after;
+  {
+    MutexLock lock(mutex_);
+    // Its messages are for another node.
+    not_in_mailbox(*slot, after);
+    slot->cached.reset();
+  }
+  finish(slot, batch, std::move(after));
+}
+
+// Committing.
+
+void Slots::commit(const SlotPtr& slot, const BatchPtr& batch) {
+  CommitContext context{home_.session_id(), home_.now()};
+  // Consuming frees space, so it may use what is kept back for that.
+  Reserve reserve = batch->mode == Batch::Mode::kMailbox ? Reserve::kMayUse : Reserve::kKeepOut;
+  home_.transact([batch, context](Transaction& txn) { return commit_batch(txn, *batch, context); },
+                 [this, slot, batch](Result<Verdict> verdict, Receipt receipt) {
+                   committed(slot, batch, std::move(verdict), receipt);
+                 },
+                 {.body = Body::kShort, .reserve = reserve});
+}
+
+void Slots::committed(const SlotPtr& slot, const BatchPtr& batch, Result<Verdict> verdict, Receipt receipt) {
+  if (verdict && *verdict == Verdict::kCommitted) return took_effect(slot, batch, receipt);
+  if (verdict && *verdict == Verdict::kStale) return was_stale(slot, batch);
+  if (!verdict && is_of_the_store(verdict.error().code)) return store_failed(slot, batch, verdict.error());
+  After after;
+  if (verdict) {
+    MutexLock lock(mutex_);
+    slot->in_mailbox = true;
+    ++slot->round;
+  } else if (batch->handled > 1) {
+    // Which of them it was shows when each goes alone.
+    MutexLock lock(mutex_);
+    slot->batch_limit = 1;
+  } else {
+    batch->failure = Batch::Failure{0, {ErrorCode::kHandlerFailed, verdict.error().message}};
+    batch->handled = 0;
+    return failed(slot, batch);
+  }
+  batch->handled = 0;
+  finish(slot, batch, std::move(after));
+}
+
+void Slots::took_effect(const SlotPtr& slot, const BatchPtr& batch, Receipt receipt) {
+  SessionId session = home_.session_id().value_or(SessionId{});
+  auto head = batch->next_head(session);
+  if (head) head = head->committed_at(receipt.stamp());
+  bool empty = false;
+  {
+    MutexLock lock(mutex_);
+    slot->misses = 0;
+    slot->failures = 0;
+    slot->batch_limit = SIZE_MAX;
+    slot->trusted = std::max(slot->trusted, home_.careful_version());
+    if (head && slot->cached) {
+      slot->cached->head = head;
+      if (batch->changes) slot->cached->state = batch->changes->after;
+    }
+    if (head && home_.options().cache_bytes == 0) slot->cached.reset();
+    if (batch->takes_lock) slot->locked = true;
+    if (batch->frees_lock) slot->locked = false;
+    empty = batch->mode == Batch::Mode::kMailbox && batch->read_all && batch->handled == batch->items.size() &&
+            !batch->takes_lock && slot->round == batch->round;
+  }
+  if (batch->takes_lock) start_locked(slot, batch, *head);
+  answer_local(batch);
+  if (seeded(SeededBug::kSplitEffects)) home_.callers().push_apart(batch->casts);
+  run_actions(batch);
+  if (empty) return drained(slot, batch);
+  finish(slot, batch);
+}
+
+void Slots::drained(const SlotPtr& slot, const BatchPtr& batch) {
+  home_.transact([batch](Transaction& txn) { return clear_ready(txn, batch->actor); },
+                 [this, slot, batch](Result<Cleared> cleared, Receipt) {
+                   // After an error the mark stays, and whoever finds it looks again.
+                   After after;
+                   {
+                     MutexLock lock(mutex_);
+                     bool empty = !cleared || *cleared == Cleared::kDone;
+                     if (empty && slot->round == batch->round) not_in_mailbox(*slot, after);
+                   }
+                   finish(slot, batch, std::move(after));
+                 },
+                 {.body = Body::kShort, .reserve = Reserve::kMayUse});
+}
+
+void Slots::was_stale(const SlotPtr& slot, const BatchPtr& batch) {
+  After after;
+  batch->handled = 0;
+  {
+    MutexLock lock(mutex_);
+    slot->cached.reset();
+    unsigned misses = ++slot->misses;
+    // Others are at the same actor: let one of them have it, and the rest wait in its mailbox.
+    if (batch->mode == Batch::Mode::kInline && misses >= kMissesBeforePush) {
+      for (std::size_t i = batch->requests.size(); i-- > 0;) slot->requests.push_front(std::move(batch->requests[i]));
+      batch->requests.clear();
+      push_requests(*slot, after);
+    }
+    if (misses > 1)
+      slot->pause_until = home_.scheduler().now() + doubled(std::chrono::milliseconds(1), misses - 2, kMissPauseMax);
+  }
+  finish(slot, batch, std::move(after));
+}
+
+void Slots::store_failed(const SlotPtr& slot, const BatchPtr& batch, const Error& error) {
+  batch->handled = 0;
+  // What may have taken effect must not be done again; and who waits decides itself whether to try again.
+  for (Request& request : batch->requests) request.waiter->answer(std::unexpected(error));
+  {
+    MutexLock lock(mutex_);
+    slot->cached.reset();
+    unsigned failures = slot->failures++;
+    if (slot->in_mailbox) slot->pause_until = home_.scheduler().now() + doubled(kStorePause, failures, kStorePauseMax);
+  }
+  finish(slot, batch);
+}
+
+void Slots::answer_local(const BatchPtr& batch) {
+  if (batch->mode == Batch::Mode::kMailbox) return;
+  auto wait_or_done = [&](Request& request) {
+    if (request.caller)
+      home_.callers().await(batch->actor, *request.caller, request.waiter);
+    else
+      request.waiter->answer(Value());
+  };
+  for (Batch::Reply& reply : batch->replies) {
+    Request& request = batch->requests[reply.index];
+    if (reply.reply)
+      request.waiter->answer(std::move(*reply.reply));
+    else
+      wait_or_done(request);
+  }
+  if (batch->takes_lock) wait_or_done(batch->requests[batch->handled - 1]);
+  if (!batch->stop) return;
+  Error gone{ErrorCode::kActorGone,
+             batch->actor.to_string() + " was stopped before it came to this call: " + *batch->stop};
+  for (std::size_t i = batch->handled; i < batch->requests.size(); ++i)
+    if (batch->requests[i].type == MessageType::kCall) batch->requests[i].waiter->answer(std::unexpected(gone));
+}
+
+void Slots::run_actions(const BatchPtr& batch) {
+  if (batch->actions.empty()) return;
+  auto state = std::make_shared<Value>(batch->changes ? batch->changes->after.value : batch->loaded.state.value);
+  home_.run_actions(std::move(batch->actions), std::move(state));
+}
+
+}  // namespace perdure::actor

@@ -1,0 +1,216 @@
+// What a slot does next, and which slots there are. The steps of a batch are in slot_batch.cc.
+#include "actor/slots.h"
+
+#include <algorithm>
+
+#include "actor/actors_impl.h"
+
+namespace perdure::actor {
+namespace {
+
+/// Of a slot in the cache, beside what its state takes when encoded.
+constexpr std::size_t kSlotBytes = 400;
+
+void run_all(std::vector<Task>& tasks) {
+  for (Task& task : tasks) task();
+}
+
+}  // namespace
+
+void Slots::request(const ActorId& actor, const std::shared_ptr<ServedKind>& kind, Request request, Way way) {
+  SlotPtr slot;
+  std::optional<Error> refused;
+  {
+    MutexLock lock(mutex_);
+    if (closed_) {
+      refused = closed_;
+    } else {
+      slot = find_or_make(actor, kind);
+      (way == Way::kPriority ? slot->priority : slot->requests).push_back(std::move(request));
+    }
+  }
+  if (refused)
+    request.waiter->answer(std::unexpected(*refused));
+  else
+    advance(slot);
+}
+
+void Slots::mailbox_ready(const ActorId& actor, const std::shared_ptr<ServedKind>& kind, Task drained) {
+  SlotPtr slot;
+  {
+    MutexLock lock(mutex_);
+    if (closed_) return;
+    slot = find_or_make(actor, kind);
+    slot->in_mailbox = true;
+    slot->locked = false;
+    ++slot->round;
+    if (drained) slot->drained.push_back(std::move(drained));
+  }
+  advance(slot);
+}
+
+Slots::SlotPtr Slots::find_or_make(const ActorId& actor, const std::shared_ptr<ServedKind>& kind) {
+  Bytes prefix = prefix_of(actor);
+  auto [found, made] = slots_.try_emplace(prefix);
+  if (made) found->second = std::make_shared<Slot>(actor, std::move(prefix), kind);
+  const SlotPtr& slot = found->second;
+  // Served anew, with other code.
+  if (!slot->busy) slot->kind = kind;
+  if (slot->idle) {
+    idle_.erase(*slot->idle);
+    slot->idle.reset();
+  }
+  return slot;
+}
+
+void Slots::advance(const SlotPtr& slot) {
+  BatchPtr batch;
+  After after;
+  bool cached = false;
+  {
+    MutexLock lock(mutex_);
+    if (slot->busy) return;
+    if (!closed_) batch = next_batch(*slot, after);
+    if (batch) {
+      slot->busy = true;
+      cached = slot->cached && batch->mode != Batch::Mode::kMailbox;
+      if (cached) batch->loaded = *slot->cached;
+    } else {
+      retire(slot);
+    }
+  }
+  run_all(after);
+  if (!batch) return;
+  if (cached)
+    handle(slot, batch);
+  else
+    load(slot, batch);
+}
+
+bool Slots::must_push(const Slot& slot, SteadyTime now) const {
+  return slot.in_mailbox || slot.locked || now < slot.retry_at;
+}
+
+Slots::BatchPtr Slots::next_batch(Slot& slot, After& after) {
+  SteadyTime now = home_.scheduler().now();
+  // Whoever comes now stands behind those in the mailbox.
+  if (!slot.requests.empty() && must_push(slot, now)) push_requests(slot, after);
+  if (now < slot.pause_until) return nullptr;
+  auto make = [&](Batch::Mode mode) { return std::make_shared<Batch>(slot.id, slot.prefix, slot.kind, mode); };
+  auto take = [&](std::deque<Request>& from, std::vector<Request>& to) {
+    std::size_t most = std::min({from.size(), slot.kind->options.batch_max, slot.batch_limit});
+    for (std::size_t i = 0; i < most; ++i) {
+      to.push_back(std::move(from.front()));
+      from.pop_front();
+    }
+  };
+  if (!slot.priority.empty()) {
+    auto batch = make(Batch::Mode::kPriority);
+    take(slot.priority, batch->requests);
+    return batch;
+  }
+  if (slot.in_mailbox && now >= slot.retry_at) return make(Batch::Mode::kMailbox);
+  if (slot.in_mailbox || slot.requests.empty()) return nullptr;
+  auto batch = make(Batch::Mode::kInline);
+  take(slot.requests, batch->requests);
+  return batch;
+}
+
+void Slots::push_requests(Slot& slot, After& after) {
+  if (slot.requests.empty()) return;
+  std::vector<Request> requests(std::make_move_iterator(slot.requests.begin()),
+                                std::make_move_iterator(slot.requests.end()));
+  slot.requests.clear();
+  after.push_back([this, id = slot.id, requests = std::move(requests)]() mutable {
+    home_.callers().push(id, std::move(requests));
+  });
+}
+
+void Slots::not_in_mailbox(Slot& slot, After& after) {
+  slot.in_mailbox = false;
+  for (Task& task : slot.drained) after.push_back(std::move(task));
+  slot.drained.clear();
+}
+
+void Slots::retire(const SlotPtr& slot) {
+  if (slot->busy || slot->idle || !slot->requests.empty() || !slot->priority.empty()) return;
+  if (slot->in_mailbox) return;
+  if (!slot->cached || home_.options().cache_bytes == 0) {
+    cached_bytes_ -= std::exchange(slot->cached_bytes, 0);
+    slots_.erase(slot->prefix);
+    return;
+  }
+  std::size_t bytes = kSlotBytes + 2 * slot->prefix.size() + 2 * slot->cached->state.value.encoded_size();
+  cached_bytes_ += bytes - std::exchange(slot->cached_bytes, bytes);
+  slot->idle = idle_.insert(idle_.end(), slot);
+  shrink();
+}
+
+void Slots::shrink() {
+  while (cached_bytes_ > home_.options().cache_bytes && !idle_.empty()) {
+    SlotPtr oldest = std::move(idle_.front());
+    idle_.pop_front();
+    cached_bytes_ -= oldest->cached_bytes;
+    slots_.erase(oldest->prefix);
+  }
+}
+
+void Slots::advance_at(const SlotPtr& slot, SteadyTime when) {
+  home_.at(when, [this, slot] { advance(slot); });
+}
+
+void Slots::finish(const SlotPtr& slot, const BatchPtr& batch, After after) {
+  SteadyTime again = SteadyTime::min();
+  {
+    MutexLock lock(mutex_);
+    slot->busy = false;
+    auto& queue = batch->mode == Batch::Mode::kPriority ? slot->priority : slot->requests;
+    // Those that were not come to are next, in front of those that came since.
+    for (std::size_t i = batch->requests.size(); i-- > batch->handled;) {
+      Request& request = batch->requests[i];
+      if (request.waiter && !request.waiter->answered()) queue.push_front(std::move(request));
+    }
+    if (slot->in_mailbox && slot->retry_at > home_.scheduler().now()) again = slot->retry_at;
+    if (slot->pause_until > home_.scheduler().now()) again = std::max(again, slot->pause_until);
+    if (closed_) {
+      for (Request& request : slot->requests)
+        after.push_back([waiter = request.waiter, why = *closed_] { waiter->answer(std::unexpected(why)); });
+      slot->requests.clear();
+    }
+  }
+  run_all(after);
+  if (again > SteadyTime::min()) advance_at(slot, again);
+  advance(slot);
+}
+
+void Slots::cancel_locked() {
+  std::vector<std::shared_ptr<LockedJob>> jobs;
+  {
+    MutexLock lock(mutex_);
+    jobs.assign(locked_.begin(), locked_.end());
+  }
+  for (auto& job : jobs) job->cancel.cancel();
+}
+
+void Slots::close(const Error& why) {
+  std::vector<std::shared_ptr<Waiter>> waiters;
+  {
+    MutexLock lock(mutex_);
+    closed_ = why;
+    for (auto& [prefix, slot] : slots_) {
+      if (slot->busy) continue;
+      for (auto* queue : {&slot->requests, &slot->priority})
+        for (Request& request : *queue) waiters.push_back(request.waiter);
+    }
+    std::erase_if(slots_, [](const auto& entry) { return !entry.second->busy; });
+    idle_.clear();
+  }
+  for (auto& waiter : waiters) waiter->answer(std::unexpected(why));
+}
+
+std::size_t Slots::size() {
+  MutexLock lock(mutex_);
+  return slots_.size();
+}
+
+}  // namespace perdure::actor
