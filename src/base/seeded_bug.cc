@@ -27,6 +27,7 @@ constexpr SeededBugInfo kBugs[] = {
     {kSweepBlindly,         "sweep_blindly",          "sweeping frees leases that others have taken since"},
     {kForgetTheEnded,       "forget_the_ended",       "what an ended session held is never swept"},
     {kCancelNobody,         "cancel_nobody",          "a session that is lost tells none of its leases"},
+    {kForgetToFollow,       "forget_to_follow",       "renewals of a holder that is waited for are seen only at one's own"},
     {kLoseReadyKey,         "lose_ready_key",         "a push does not mark the mailbox as ready"},
     {kClearReadyBlindly,    "clear_ready_blindly",    "a mailbox is marked as empty without a look at it"},
     {kReplyToNobody,        "reply_to_nobody",        "a reply is written although its caller has given up"},

@@ -32,6 +32,7 @@ enum class SeededBug {
   kSweepBlindly,
   kForgetTheEnded,
   kCancelNobody,
+  kForgetToFollow,
   // Actors.
   kLoseReadyKey,
   kClearReadyBlindly,

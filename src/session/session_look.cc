@@ -10,6 +10,7 @@
 namespace perdure {
 
 void SessionImpl::follow(SessionId holder) {
+  if (seeded(SeededBug::kForgetToFollow)) return;
   {
     MutexLock lock(mutex_);
     if (!followed_.insert(holder).second) return;

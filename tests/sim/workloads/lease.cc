@@ -8,6 +8,7 @@
 //   - the log of a lease never shows an older token after a newer one (D1), nor anything written under a token once the
 //     lease has been seen free, also where the token was handed to somebody on another node;
 //   - no token is given out twice, and whoever loses its session is told so on each lease;
+//   - whoever waits for what another holds gets it within TTL + 1 s once that one stands still;
 //   - once faults stop, each lease has a holder who can write within TTL + 1 s (D5), and nothing is left of the dead.
 #include <map>
 #include <set>
@@ -148,7 +149,7 @@ class LeaseWorkload final : public Workload {
 
   void contend(const LifePtr& life, const std::string& name) {
     constexpr Duration kTimeouts[] = {Duration::zero(), milliseconds(300), seconds(5), std::chrono::hours(1)};
-    bool calm = world_.now() >= healed_;
+    bool calm = world_.now() >= healed_ || world_.knob("followed") == 1;
     Duration timeout = kTimeouts[calm ? 3 : draw(life->node->random(), 0, 3)];
     SessionId id = life->session->id();
     life->session->acquire_async(name, timeout, [this, life, name, id](Result<Lease> lease) {
@@ -269,6 +270,7 @@ class LeaseWorkload final : public Workload {
       }
       if (believers.size() > 1)
         world_.violation(believers[0] + " and " + believers[1] + " believe in " + name + " at once");
+      if (world_.knob("followed") == 1) check_heir(name);
     }
     world_.at(world_.now() + kOften, [this] { look_around(); });
   }
@@ -284,6 +286,21 @@ class LeaseWorkload final : public Workload {
       if (last_written_[name] < healed_)
         world_.violation("nobody has written under " + name + " within TTL + 1 s after the last fault");
     leaders_checked_ = true;
+  }
+
+  /// A holder may stand still, and its lease is taken over by the other who waits for it, within TTL + 1 s.
+  void check_heir(const std::string& name) {
+    bool held = false, awaited = false;
+    for (const LifePtr& life : lives_) {
+      if (!life || life->over() || !life->session || !world_.reachable(life->node->index())) continue;
+      awaited |= life->session->alive();
+      auto lease = life->held.find(name);
+      held |= lease != life->held.end() && lease->second.held();
+    }
+    SteadyTime& since = unheld_since_[name];
+    if (held || !awaited) since = world_.now();
+    if (world_.now() - since > ttl_ + seconds(1))
+      world_.violation("nobody has got " + name + " within TTL + 1 s after its holder stood still");
   }
 
   static Bytes log_prefix(const std::string& name) { return "log/" + name + "/"; }
@@ -324,6 +341,8 @@ class LeaseWorkload final : public Workload {
   std::vector<std::optional<Session>> graveyard_;
   std::set<std::pair<std::string, std::string>> tokens_;
   std::map<std::string, SteadyTime> last_written_;
+  /// Since when no node that is awake has held it, though one waits for it.
+  std::map<std::string, SteadyTime> unheld_since_;
   SteadyTime healed_ = SteadyTime::max() - std::chrono::hours(48);
   bool leaders_checked_ = false;
   bool swept_ = false;
@@ -338,6 +357,7 @@ const RegisterWorkload kLease({"lease",
                                 {"think_ms", {1, 3000}, "the longest pause between holding and contending"},
                                 {"audit_ms", {50, 400}, "between two looks at what is free"},
                                 {"patient", {0, 0}, "1 if the first node has a TTL of minutes"},
+                                {"followed", {0, 0}, "1 where somebody always waits, and takes over within TTL + 1 s"},
                                 {"nobody_dies", {0, 0}, "1 where nobody may be taken for dead"}},
                                make<LeaseWorkload>});
 
