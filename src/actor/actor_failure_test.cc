@@ -1,0 +1,191 @@
+// What becomes of messages that cannot be handled, and of bad input.
+#include <atomic>
+
+#include "actor/actor_fixture.h"
+
+namespace perdure::actor {
+namespace {
+
+class ActorFailureTest : public ActorFixture {};
+
+TEST_F(ActorFailureTest, WhatFailsIsTriedAgainAndChangesNothingUntilItSucceeds) {  // DGEN-26, DGEN-U10, DGEN-U16
+  Actors actors = node();
+  EXPECT_EQ(actors.of<Counter>("a").call(Fail{2}).value(), 3) << "the third attempt";
+  EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 1000);
+  EXPECT_FALSE(rows(mailbox_key(prefix_of(id("a")))).size());
+}
+
+TEST_F(ActorFailureTest, WhatAlwaysFailsBecomesADeadLetterAndItsCallerIsTold) {  // DGEN-B6
+  Actors actors = node();
+  Actors pusher = open();
+  auto failed = pusher.of<Counter>("a").call(Fail{100});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::kHandlerFailed);
+  EXPECT_NE(failed.error().message.find("not yet"), std::string::npos) << failed.error().message;
+  EXPECT_EQ(pusher.of<Counter>("a").call(Get{}).value(), 0) << "those behind it go on";
+  auto info = actors.actor("counter", "a").inspect();
+  EXPECT_EQ(info->dead, 1U);
+  auto letters =
+      store.transact([&](Transaction& txn) { return actors.actor("counter", "a").dead_letters(txn); }).value();
+  ASSERT_EQ(letters.size(), 1U);
+  EXPECT_EQ(letters[0].attempts, 5);
+  EXPECT_NE(letters[0].error.find("not yet"), std::string::npos);
+  EXPECT_EQ(letters[0].message.to_json(), R"({"Fail":{"times":100}})");
+}
+
+TEST_F(ActorFailureTest, DeadLettersCanBeRedriven) {  // DGEN-B6
+  std::atomic<bool> broken = true;
+  counter.hooks->call = [&](Turn&) {
+    if (broken) throw std::runtime_error("broken");
+  };
+  Actors actors = node();
+  Actors pusher = open();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pusher.of<Counter>("a").cast(Add{1}));
+  EXPECT_TRUE(eventually([&] { return pusher.actor("counter", "a").inspect().value_or(ActorInfo{}).dead == 3; }));
+  broken = false;
+  EXPECT_EQ(pusher.actor("counter", "a").redrive().value(), 3U);
+  EXPECT_TRUE(eventually([&] { return pusher.of<Counter>("a").call(Get{}).value_or(0) == 3; }));
+  EXPECT_EQ(pusher.actor("counter", "a").inspect()->dead, 0U);
+  EXPECT_EQ(pusher.actor("counter", "a").redrive().value(), 0U);
+}
+
+TEST_F(ActorFailureTest, TheOthersOfABatchAreNotHeldBack) {
+  Actors pusher = open();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(pusher.of<Counter>("a").cast(Add{1}));
+  ASSERT_TRUE(pusher.of<Counter>("a").cast(Fail{100}));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(pusher.of<Counter>("a").cast(Add{10}));
+  Actors actors = node();
+  EXPECT_EQ(pusher.of<Counter>("a").call(Get{}).value(), 55);
+  EXPECT_EQ(actors.actor("counter", "a").inspect()->dead, 1U);
+}
+
+TEST_F(ActorFailureTest, AMessageThatTheKindDoesNotTakeIsRefusedAtOnce) {  // DGEN-U18
+  Actors actors = node();
+  Actors pusher = open();
+  for (Actors& from : {std::ref(actors), std::ref(pusher)}) {
+    auto unknown = from.actor("counter", "a").call(Value(Value::Map{{"Nonsense", Value()}}));
+    EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(unknown.error().message.find("Add, Get"), std::string::npos) << unknown.error().message;
+    auto wrong = from.actor("counter", "a").call(Value(Value::Map{{"Add", Value(Value::Map{{"by", "x"}})}}));
+    EXPECT_EQ(wrong.error().code, ErrorCode::kInvalidArgument);
+    auto no_call = from.of<Counter>("a").call(Tell{});
+    EXPECT_EQ(no_call.error().code, ErrorCode::kInvalidArgument);
+  }
+  EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 0);
+}
+
+TEST_F(ActorFailureTest, AHandlerThatHangsIsGivenUpAndHoldsUpNobody) {  // DGEN-U1: too slow
+  std::binary_semaphore go_on{0};
+  std::atomic<int> begun = 0;
+  counter.hooks->call = [&](Turn& turn) {
+    if (turn.actor().id == "slow" && begun++ == 0) go_on.acquire();
+  };
+  Actors actors = open({.handler_threads = 1});
+  ASSERT_TRUE(actors.serve(counter, {.limit = 20ms, .back_off = 1ms, .back_off_max = 1ms, .batch_time = 1ms}));
+  std::binary_semaphore answered{0};
+  Result<std::int64_t> reply = 0;
+  actors.of<Counter>("slow").call_async(Add{1}, {.timeout = 60s}, [&](Result<std::int64_t> result) {
+    reply = std::move(result);
+    answered.release();
+  });
+  EXPECT_EQ(actors.of<Counter>("other").call(Get{}).value(), 0) << "another thread stands in";
+  answered.acquire();
+  EXPECT_EQ(reply.value_or(-1), 1) << "the second attempt went well, and the first changes nothing";
+  go_on.release();
+  EXPECT_EQ(actors.of<Counter>("slow").call(Get{}).value(), 1);
+}
+
+TEST_F(ActorFailureTest, AFullMailboxSaysSo) {
+  Actors serving = node({.consume = false, .mailbox_max = 3});
+  Actors pusher = open();
+  EXPECT_TRUE(eventually([&] { return rows(kind_key("default", "counter")).empty(); }));
+  ASSERT_TRUE(pusher.of<Counter>("a").cast_many(std::vector<Add>(2)));
+  auto too_many = pusher.of<Counter>("a").cast_many(std::vector<Add>(2));
+  EXPECT_EQ(too_many.error().code, ErrorCode::kMailboxFull);
+  EXPECT_TRUE(too_many.error().retryable());
+  ASSERT_TRUE(pusher.of<Counter>("a").cast(Add{}));
+  EXPECT_EQ(pusher.of<Counter>("a").cast(Add{}).error().code, ErrorCode::kMailboxFull);
+  EXPECT_EQ(pusher.of<Counter>("a").call(Add{}).error().code, ErrorCode::kMailboxFull);
+  EXPECT_EQ(waiting("a"), 0U);
+  EXPECT_TRUE(pusher.of<Counter>("b").cast(Add{})) << "others are not concerned";
+}
+
+TEST_F(ActorFailureTest, NamesAndMessagesThatCannotBeAreRefused) {
+  Actors actors = node();
+  for (const char* bad : {"", ".", "..", "a\nb", "\xff"})
+    EXPECT_EQ(actors.of<Counter>(bad).cast(Add{}).error().code, ErrorCode::kInvalidArgument) << bad;
+  EXPECT_EQ(actors.of<Counter>(std::string(201, 'x')).cast(Add{}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(actors.of<Counter>(std::string(200, 'x')).cast(Add{}));
+  EXPECT_EQ(actors.actor("no kind", "a").cast(Value()).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(actors.in("no/space").actor("counter", "a").cast(Value()).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(actors.actor("counter", "a").cast(Value("\xff")).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(actors.actor("counter", "a").cast(Value(std::string(kMessageBytesMax, 'x'))).error().code,
+            ErrorCode::kTooLarge);
+  EXPECT_EQ(actors.actor("counter", "a").inspect().error().code, ErrorCode::kNotFound) << "nothing has changed";
+  EXPECT_EQ(actors.serve(counter, {.attempts_max = 0}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(actors.serve("counter", nullptr).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(ActorFailureTest, AReplyOrStateThatIsTooLargeIsAFailureOfItsMessage) {
+  Actors actors = node();
+  EXPECT_EQ(actors.of<Counter>("a").call(Big{kReplyBytesMax + 1}).error().code, ErrorCode::kHandlerFailed);
+  EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 0);
+}
+
+TEST_F(ActorFailureTest, AnUnknownKindWaitsForSomebodyWhoServesIt) {
+  Actors actors = open();
+  ASSERT_TRUE(actors.actor("later", "a").cast(Value(1)));
+  EXPECT_EQ(actors.actor("later", "a").inspect()->mailbox_length, 1U);
+}
+
+/// The counter with another schema.
+struct NewCounter : Counter {
+  static constexpr int kSchema = 2;
+  struct State {
+    std::int64_t total = 0;
+    PERDURE_DESCRIBE(State, total)
+  };
+  using Messages = MessageList<Add, Get>;
+  Answer<std::int64_t> handle_call(const Add& add, State& state, Turn&) { return state.total += add.by; }
+  Answer<std::int64_t> handle_call(const Get&, State& state, Turn&) { return state.total; }
+  Result<Value> upgrade(int from, Value old) {
+    if (from != 1) return fail(ErrorCode::kUnsupportedFormat, "unknown");
+    return Value(Value::Map{{"total", Value(*old.find("count")->as_integer() * 10)}});
+  }
+};
+
+TEST_F(ActorFailureTest, AStateOfAnOlderSchemaIsUpgradedWhenItIsMet) {
+  { ASSERT_TRUE(node().of<Counter>("a").cast(Add{4})); }
+  Actors actors = open();
+  ASSERT_TRUE(actors.serve(NewCounter{}));
+  EXPECT_EQ(actors.of<NewCounter>("a").call(Add{1}).value(), 41);
+  EXPECT_EQ(actors.actor("counter", "a").inspect()->schema, 2);
+  EXPECT_EQ(actors.actor("counter", "a").inspect()->state->to_json(), R"({"total":41})");
+}
+
+TEST_F(ActorFailureTest, AStateOfANewerSchemaIsLeftToNewerCode) {
+  Actors newer = open();
+  ASSERT_TRUE(newer.serve(NewCounter{}));
+  ASSERT_TRUE(newer.of<NewCounter>("a").call(Add{1}));
+  ASSERT_TRUE(newer.close());
+  Actors older = node();
+  auto refused = older.of<Counter>("a").call(Add{1});
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupportedFormat);
+  EXPECT_EQ(older.of<Counter>("b").call(Add{1}).value(), 1) << "others are not concerned";
+  // What is in the mailbox waits.
+  Actors pusher = open();
+  std::binary_semaphore answered{0};
+  Result<std::int64_t> reply = 0;
+  pusher.of<Counter>("a").call_async(Get{}, {.timeout = 60s}, [&](Result<std::int64_t> result) {
+    reply = std::move(result);
+    answered.release();
+  });
+  ASSERT_TRUE(older.of<Counter>("b").call(Add{1}));
+  Actors again = open();
+  ASSERT_TRUE(again.serve(NewCounter{}));
+  answered.acquire();
+  EXPECT_EQ(reply.value_or(-1), 1);
+}
+
+}  // namespace
+}  // namespace perdure::actor

@@ -1,0 +1,59 @@
+// What the tests of actors have in common: a store in memory, a node that serves Counter, and looks at the rows.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <semaphore>
+#include <thread>
+
+#include "actor/mailbox.h"
+#include "actor/rows.h"
+#include "actor/test_kinds.h"
+#include "store/system_access.h"
+
+namespace perdure::actor {
+
+using namespace std::chrono_literals;
+
+class ActorFixture : public ::testing::Test {
+ protected:
+  Store store = *Store::open("memory:");
+  Counter counter;
+
+  static KindOptions quick() { return {.back_off = 1ms, .back_off_max = 2ms}; }
+  Actors open(ActorsOptions options = {}) { return *Actors::open(store, std::move(options)); }
+  /// A node that serves the counter.
+  Actors node(const KindOptions& options = quick()) {
+    Actors actors = open();
+    EXPECT_TRUE(actors.serve(counter, options));
+    return actors;
+  }
+  static ActorId id(std::string name) { return {"default", "counter", std::move(name)}; }
+
+  /// The rows of perdure's own that begin with `prefix`.
+  std::vector<Row> rows(const Bytes& prefix) {
+    return *store.transact([&](Transaction& txn) {
+      SystemAccess access(txn);
+      return txn.get_range(tuple::extensions(prefix));
+    });
+  }
+  std::vector<Row> rows_of(const std::string& name) { return rows(prefix_of(id(name))); }
+  std::size_t waiting(const std::string& name) { return rows(waiting_key(prefix_of(id(name)))).size(); }
+  bool ready(const std::string& name) {
+    return *store.transact([&](Transaction& txn) {
+      SystemAccess access(txn);
+      return txn.get(ready_key(id(name))).has_value();
+    });
+  }
+  /// Looks until it is so; the tests' own patience.
+  template <class F>
+  bool eventually(F holds) {
+    for (int i = 0; i < 100'000; ++i) {
+      if (holds()) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+};
+
+}  // namespace perdure::actor
