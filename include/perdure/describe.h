@@ -121,8 +121,8 @@ inline constexpr bool kIs<Template<Args...>, Template> = true;
 
 template <class T>
 inline constexpr bool kIsArray = false;
-template <class T, std::size_t kSize>
-inline constexpr bool kIsArray<std::array<T, kSize>> = true;
+template <class T, std::size_t Size>
+inline constexpr bool kIsArray<std::array<T, Size>> = true;
 
 template <class T>
 concept TextMap = kIs<T, std::map> && std::same_as<typename T::key_type, std::string>;
