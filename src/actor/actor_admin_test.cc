@@ -49,9 +49,8 @@ TEST_F(ActorAdminTest, KillJoinsATransaction) {
 TEST_F(ActorAdminTest, KillOfALargeMailboxIsDoneInParts) {
   Actors pusher = open();
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(pusher.of<Counter>("a").cast_many(std::vector<Add>(1000)));
-  EXPECT_EQ(
-      store.transact([&](Transaction& txn) { pusher.actor("counter", "a").kill(txn); }).error().code,
-      ErrorCode::kTooLarge);
+  EXPECT_EQ(store.transact([&](Transaction& txn) { pusher.actor("counter", "a").kill(txn); }).error().code,
+            ErrorCode::kTooLarge);
   EXPECT_EQ(pusher.actor("counter", "a").inspect()->mailbox_length, 10'000U);
   ASSERT_TRUE(pusher.actor("counter", "a").kill());
   EXPECT_TRUE(rows_of("a").empty());
@@ -186,7 +185,9 @@ TEST_F(ActorAdminTest, CallersThatAreGoneAreCollectedByTheirAge) {  // DGEN-13, 
   EXPECT_EQ(waiting("a"), 2U);
   EXPECT_EQ(actors.collect(Duration::zero()).value(), 1U);
   EXPECT_EQ(waiting("a"), 1U);
-  EXPECT_EQ(rows(waiting_index()).size(), 2U) << "one bucket still has somebody, another is not over";
+  auto buckets = rows(waiting_index());
+  ASSERT_FALSE(buckets.empty()) << "there is still somebody";
+  EXPECT_EQ(buckets[0].key, waiting_bucket_key(a, now.count() - 7200));
 }
 
 TEST_F(ActorAdminTest, InspectShowsWhatThereIs) {  // DGEN-B14
@@ -218,10 +219,10 @@ TEST_F(ActorAdminTest, AClosedNodeRefusesAndKeepsNothing) {
 }
 
 TEST_F(ActorAdminTest, ANodeThatIsDroppedEndsItsSession) {
-  { Actors actors = node(); }
-  EXPECT_TRUE(eventually([&] {
-    return store.transact([](Transaction& txn) { return Session::list(txn); })->empty();
-  }));
+  {
+    Actors actors = node();
+  }
+  EXPECT_TRUE(eventually([&] { return store.transact([](Transaction& txn) { return Session::list(txn); })->empty(); }));
 }
 
 TEST_F(ActorAdminTest, TheStoreMayBeClosedFirst) {

@@ -155,7 +155,9 @@ struct NewCounter : Counter {
 };
 
 TEST_F(ActorFailureTest, AStateOfAnOlderSchemaIsUpgradedWhenItIsMet) {
-  { ASSERT_TRUE(node().of<Counter>("a").cast(Add{4})); }
+  {
+    ASSERT_TRUE(node().of<Counter>("a").cast(Add{4}));
+  }
   Actors actors = open();
   ASSERT_TRUE(actors.serve(NewCounter{}));
   EXPECT_EQ(actors.of<NewCounter>("a").call(Add{1}).value(), 41);

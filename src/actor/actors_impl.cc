@@ -99,7 +99,21 @@ void ActorsImpl::start() {
                              [weak] {
                                if (auto self = weak.lock()) self->slots_.cancel_locked();
                              }});
+  std::uint64_t before_close = StoreAccess::impl(store_).before_close([weak] {
+    if (auto self = weak.lock()) self->store_closing();
+  });
+  {
+    MutexLock lock(mutex_);
+    before_close_ = before_close;
+  }
+  if (before_close == 0) return store_closing();
   housekeeping_.start();
+}
+
+void ActorsImpl::store_closing() {
+  if (StoreAccess::impl(store_).muted()) return;
+  stop_serving();
+  callers_.close(closed_error());
 }
 
 void ActorsImpl::session_opened(const std::shared_ptr<SessionImpl>& session) {
@@ -125,14 +139,20 @@ Stamp ActorsImpl::identity() {
   return identity_;
 }
 
-Gate::Use ActorsImpl::enter() {
+Gate::Use ActorsImpl::enter(bool* died) {
   struct Owner {
     std::shared_ptr<ActorsImpl> actors;
-    StoreImpl::Use store;
+    std::optional<StoreImpl::Use> store;
   };
+  auto owner = std::make_shared<Owner>(shared_from_this());
+  // First the gate: once it is closed, the store may be gone.
+  auto inside = gate_.enter(owner);
+  if (!inside) return {};
   auto store = StoreAccess::impl(store_).use();
+  if (!store && died) *died = StoreAccess::impl(store_).muted();
   if (!store) return {};
-  return gate_.enter(std::make_shared<Owner>(shared_from_this(), std::move(*store)));
+  owner->store.emplace(std::move(*store));
+  return inside;
 }
 
 Task ActorsImpl::guarded(Task task) {
@@ -145,10 +165,6 @@ Task ActorsImpl::guarded(Task task) {
 
 Task ActorsImpl::canceller(Executor::TimerId timer) {
   return guarded([this, timer] { scheduler_.cancel(timer); });
-}
-
-bool ActorsImpl::store_is_muted() {
-  return StoreAccess::impl(store_).muted();
 }
 
 void ActorsImpl::stop_serving() {
@@ -170,6 +186,7 @@ void ActorsImpl::close(Duration grace, VoidDone done) {
     auto left = std::make_shared<std::atomic<int>>(2);
     auto idle = [this, left, end] {
       if (--*left > 0) return;
+      callers_.close(closed_error());
       keeper_->close_async(Duration::zero(), [end](Result<void> stopped) {
         if (stopped)
           end->answer(Value());
@@ -223,7 +240,15 @@ void ActorsImpl::abandon() {
     locked_handlers_->leave_behind();
     locked_handlers_->join();
   }
+  callers_.close(closed_error());
   keeper_->abandon();
+  std::uint64_t before_close;
+  {
+    MutexLock lock(mutex_);
+    before_close = before_close_;
+  }
+  // Whoever calls this still has a handle of the store.
+  StoreAccess::impl(store_).forget_before_close(before_close);
   gate_.close();
   if (may_wait) gate_.wait_until_empty();
 }
@@ -276,9 +301,17 @@ std::shared_ptr<ServedKind> ActorsImpl::served(const ActorId& actor) {
 
 // Messages.
 
+Result<void> ActorsImpl::accepts(const ActorId& actor) {
+  {
+    MutexLock lock(mutex_);
+    if (closing_) return std::unexpected(closed_error());
+  }
+  return actor.check();
+}
+
 void ActorsImpl::send(const ActorId& actor, Request request, Way way, Duration timeout) {
   auto refuse = [&](Error error) { request.waiter->answer(std::unexpected(std::move(error))); };
-  if (auto good = actor.check(); !good) return refuse(std::move(good.error()));
+  if (auto good = accepts(actor); !good) return refuse(std::move(good.error()));
   if (request.what == Request::What::kMessage) {
     auto body = actor::encode_message(request.message);
     if (!body) return refuse(std::move(body.error()));
@@ -311,7 +344,7 @@ void ActorsImpl::call(const ActorId& actor, Value message, const CallOptions& op
 void ActorsImpl::cast(const ActorId& actor, Value message, const CastOptions& options, VoidDone done) {
   if (options.delay > Duration::zero()) {
     auto body = actor::encode_message(message);
-    if (auto good = actor.check(); !good) return done(std::move(good));
+    if (auto good = accepts(actor); !good) return done(std::move(good));
     if (!body) return done(std::unexpected(std::move(body.error())));
     return transact(
         [actor, body = std::move(*body), due = now() + options.delay](Transaction& txn) {

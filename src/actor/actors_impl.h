@@ -78,8 +78,9 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   /// Messages that were pushed up to this version may have killed a process.
   std::uint64_t careful_version() const { return careful_version_; }
   void careful_from(std::uint64_t version);
-  /// Keeps this object and its open store from going away; empty once either is closed.
-  Gate::Use enter();
+  /// Keeps this object and its open store from going away; empty once either is closed. `died` says whether that is
+  /// because the process is a simulated one that has died.
+  Gate::Use enter(bool* died = nullptr);
   /// A task that runs only if this is still there.
   Task guarded(Task task);
   Executor::TimerId at(SteadyTime when, Task task) { return scheduler_.at(when, guarded(std::move(task))); }
@@ -97,10 +98,12 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   void start();
   void session_opened(const std::shared_ptr<SessionImpl>& session) PERDURE_EXCLUDES(mutex_);
   std::shared_ptr<actor::ServedKind> served(const ActorId& actor) PERDURE_EXCLUDES(mutex_);
+  /// Whether messages to it are taken. Errors: kClosed, kInvalidArgument.
+  Result<void> accepts(const ActorId& actor) PERDURE_EXCLUDES(mutex_);
   void send(const ActorId& actor, actor::Request request, Way way, Duration timeout);
   void stop_serving() PERDURE_EXCLUDES(mutex_);
+  void store_closing() PERDURE_EXCLUDES(mutex_);
   void unregister(VoidDone done) PERDURE_EXCLUDES(mutex_);
-  bool store_is_muted();
 
   /// Borrowed: used only inside of the gate.
   Store store_;
@@ -120,15 +123,16 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   std::map<KindName, std::shared_ptr<actor::Dispatcher>> dispatchers_ PERDURE_GUARDED_BY(mutex_);
   Stamp identity_ PERDURE_GUARDED_BY(mutex_);
   bool closing_ PERDURE_GUARDED_BY(mutex_) = false;
+  std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
 };
 
 template <class Body, class Answered>
 void ActorsImpl::transact(Body body, Answered answered, const TransactOptions& options) {
   using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
-  auto use = enter();
+  bool died = false;
+  auto use = enter(&died);
   if (!use) {
-    if (!store_is_muted())
-      answered(Result<R>(fail(ErrorCode::kClosed, "the actors of this node are closed")), Receipt{});
+    if (!died) answered(Result<R>(fail(ErrorCode::kClosed, "the actors of this node are closed")), Receipt{});
     return;
   }
   store_.transact_async(

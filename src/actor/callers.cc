@@ -78,7 +78,32 @@ void Callers::wait_on(Watch watch, const ActorId& actor, const Caller& caller, s
     watch.cancel();
     return forget(actor, caller);
   }
+  std::optional<Error> closed;
+  {
+    MutexLock lock(mutex_);
+    closed = closed_;
+    if (!closed) waiting_.insert(waiter);
+  }
+  if (closed) return (void)waiter->answer(std::unexpected(*closed));
   watch.then(home_.guarded([this, actor, caller, waiter] { await(actor, caller, waiter); }));
+}
+
+void Callers::answer(const std::shared_ptr<Waiter>& waiter, Result<Value> reply) {
+  {
+    MutexLock lock(mutex_);
+    waiting_.erase(waiter);
+  }
+  waiter->answer(std::move(reply));
+}
+
+void Callers::close(const Error& why) {
+  std::unordered_set<std::shared_ptr<Waiter>> waiting;
+  {
+    MutexLock lock(mutex_);
+    closed_ = why;
+    waiting.swap(waiting_);
+  }
+  for (const auto& waiter : waiting) waiter->answer(std::unexpected(why));
 }
 
 void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter) {
@@ -97,7 +122,7 @@ void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<
       [this, actor, caller, waiter](Result<Seen> seen, Receipt) mutable {
         if (!seen) {
           // The reply is there or will be; the store is not, just now.
-          if (seen.error().code == ErrorCode::kClosed) return (void)waiter->answer(std::unexpected(seen.error()));
+          if (seen.error().code == ErrorCode::kClosed) return answer(waiter, std::unexpected(seen.error()));
           home_.at(home_.scheduler().now() + std::chrono::milliseconds(50),
                    [this, actor, caller, waiter] { await(actor, caller, waiter); });
           return;
@@ -105,9 +130,9 @@ void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<
         if (seen->state.kind == ReplyState::Kind::kWaiting)
           return wait_on(seen->watch, actor, caller, std::move(waiter));
         seen->watch.cancel();
-        if (seen->state.kind == ReplyState::Kind::kGone) return (void)waiter->answer(std::unexpected(too_late(actor)));
+        if (seen->state.kind == ReplyState::Kind::kGone) return answer(waiter, std::unexpected(too_late(actor)));
         forget(actor, caller);
-        waiter->answer(std::move(*seen->state.reply));
+        answer(waiter, std::move(*seen->state.reply));
       },
       {});
 }
@@ -133,12 +158,12 @@ void Callers::time_out(const ActorId& actor, const Caller& caller, const std::sh
         if (state.kind != ReplyState::Kind::kGone) clear_caller(txn, prefix, caller);
         return state;
       },
-      [actor, waiter](Result<ReplyState> state, Receipt) {
+      [this, actor, waiter](Result<ReplyState> state, Receipt) {
         // It may have come at the last moment.
         if (state && state->kind == ReplyState::Kind::kReplied)
-          waiter->answer(std::move(*state->reply));
+          answer(waiter, std::move(*state->reply));
         else
-          waiter->answer(std::unexpected(too_late(actor)));
+          answer(waiter, std::unexpected(too_late(actor)));
       },
       kClearing);
 }

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "actor/batch.h"
@@ -28,6 +30,8 @@ class Callers {
   void await(const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter);
   /// Gives up waiting: clears what there is in the store.
   void forget(const ActorId& actor, const Caller& caller);
+  /// Nobody will be told of replies any more: answers all who wait for one.
+  void close(const Error& why) PERDURE_EXCLUDES(mutex_);
   /// What SeededBug::kSplitEffects does.
   void push_apart(const std::vector<Batch::Sent>& casts);
 
@@ -36,8 +40,15 @@ class Callers {
   void wait_on(Watch watch, const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter);
   void time_out(const ActorId& actor, const Caller& caller, const std::shared_ptr<Waiter>& waiter);
 
+  /// Answers it, and forgets that it waits.
+  void answer(const std::shared_ptr<Waiter>& waiter, Result<Value> reply) PERDURE_EXCLUDES(mutex_);
+
   ActorsImpl& home_;
   std::atomic<std::uint64_t> last_number_ = 0;
+  Mutex mutex_;
+  /// Those who wait for a watch.
+  std::unordered_set<std::shared_ptr<Waiter>> waiting_ PERDURE_GUARDED_BY(mutex_);
+  std::optional<Error> closed_ PERDURE_GUARDED_BY(mutex_);
 };
 
 }  // namespace perdure::actor

@@ -151,9 +151,18 @@ void HandlerPool::join() {
     closed_ = true;
     lanes.swap(lanes_);
   }
-  // Waiting for a thread that hangs could take for ever; its lane is left to the end of the process.
-  for (auto& lane : lanes)
-    if (lane->given_up) (void)lane.release();
+  for (auto& lane : lanes) {
+    bool hangs;
+    {
+      MutexLock lock(mutex_);
+      hangs = lane->given_up;
+    }
+    // Waiting for a thread that hangs could take for ever; its lane is left to the end of the process.
+    if (hangs)
+      (void)lane.release();
+    else
+      lane->executor.reset();  // Waits for its thread, which uses the rest of the lane until then.
+  }
 }
 
 }  // namespace perdure::actor

@@ -55,7 +55,7 @@ const From& PendingCall::from() const {
 
 PendingCall ActorsImpl::call_in(Transaction& txn, const ActorId& actor, const Value& message) {
   SystemAccess access(txn);
-  if (auto good = actor.check(); !good) access.refuse(std::move(good.error()));
+  if (auto good = accepts(actor); !good) access.refuse(std::move(good.error()));
   auto body = actor::encode_message(message);
   if (!body) access.refuse(std::move(body.error()));
   Message call{MessageType::kCall, now(), callers_.make_caller(), std::move(*body)};
@@ -65,7 +65,7 @@ PendingCall ActorsImpl::call_in(Transaction& txn, const ActorId& actor, const Va
 
 void ActorsImpl::cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay) {
   SystemAccess access(txn);
-  if (auto good = actor.check(); !good) access.refuse(std::move(good.error()));
+  if (auto good = accepts(actor); !good) access.refuse(std::move(good.error()));
   std::vector<Message> casts;
   for (const Value& message : messages) {
     auto body = actor::encode_message(message);

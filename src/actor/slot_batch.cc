@@ -173,7 +173,14 @@ void Slots::begin_attempt(const SlotPtr& slot, const BatchPtr& batch) {
 
 void Slots::handle(const SlotPtr& slot, const BatchPtr& batch) {
   const KindOptions& options = batch->kind->options;
-  auto done = home_.guarded([this, slot, batch] { handled(slot, batch); });
+  auto done = [this, weak = home_.weak_from_this(), slot, batch] {
+    auto home = weak.lock();
+    bool died = false;
+    if (auto use = home ? home->enter(&died) : Gate::Use()) return handled(slot, batch);
+    // Closed meanwhile, and so nothing will be committed.
+    for (Request& request : batch->requests)
+      if (!died) request.waiter->answer(fail(ErrorCode::kClosed, "the store was closed while the message was handled"));
+  };
   home_.handlers().run({.run =
                             [batch, &scheduler = home_.scheduler(), done = std::move(done)]() mutable {
                               batch->handle(scheduler);
