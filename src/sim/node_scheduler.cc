@@ -16,7 +16,8 @@ constexpr Duration kWallStart = std::chrono::hours(24 * 365 * 50);
 /// Hands its tasks to a queue of the scheduler, which runs them first to last.
 class NodeScheduler::Lane final : public Executor {
  public:
-  Lane(NodeScheduler& scheduler, Queue& queue) : scheduler_(scheduler), queue_(queue) {}
+  Lane(NodeScheduler& scheduler, Queue& queue, std::string name)
+      : scheduler_(scheduler), queue_(queue), name_(std::move(name)) {}
   ~Lane() override {
     while (!queue_.empty()) {
       Task task = std::move(queue_.front().task);
@@ -26,13 +27,14 @@ class NodeScheduler::Lane final : public Executor {
     scheduler_.forget(queue_);
   }
 
-  void post(Task task) override { scheduler_.post_to(queue_, std::move(task)); }
+  void post(Task task) override { scheduler_.post_on_lane(queue_, name_, std::move(task)); }
   TimerId at(SteadyTime when, Task task) override { return scheduler_.at_on(queue_, when, std::move(task)); }
   bool cancel(TimerId timer) override { return scheduler_.cancel(timer); }
 
  private:
   NodeScheduler& scheduler_;
   Queue& queue_;
+  const std::string name_;
 };
 
 NodeScheduler::NodeScheduler(Timeline& timeline, std::string name, std::uint64_t seed)
@@ -57,13 +59,19 @@ Executor::TimerId NodeScheduler::at(SteadyTime when, Task task) {
   return at_on(pool_, when, std::move(task));
 }
 
-std::unique_ptr<Executor> NodeScheduler::lane(std::string) {
+std::unique_ptr<Executor> NodeScheduler::lane(std::string name) {
   lanes_.push_back(std::make_unique<Queue>());
-  return std::make_unique<Lane>(*this, *lanes_.back());
+  return std::make_unique<Lane>(*this, *lanes_.back(), std::move(name));
 }
 
 void NodeScheduler::post_to(Queue& queue, Task task) {
   queue.push_back({++last_number_, std::move(task)});
+}
+
+void NodeScheduler::post_on_lane(Queue& queue, const std::string& lane, Task task) {
+  auto slow = slow_.find(lane);
+  if (slow == slow_.end()) return post_to(queue, std::move(task));
+  at_on(queue, now() + draw_delay(random_, slow->second), std::move(task));
 }
 
 Executor::TimerId NodeScheduler::at_on(Queue& queue, SteadyTime when, Task task) {

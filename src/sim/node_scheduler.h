@@ -35,6 +35,9 @@ class NodeScheduler final : public Scheduler {
   std::unique_ptr<Executor> lane(std::string name) override;
 
   const std::string& name() const { return name_; }
+  /// From now on tasks on lanes of that name begin late, by up to `most`: what a handler does takes no virtual time, so
+  /// this stands for handlers that do.
+  void slow_down(std::string lanes, Duration most) { slow_.insert_or_assign(std::move(lanes), most); }
   /// None of its tasks runs before `when`; its timers come late.
   void pause_until(SteadyTime when) { paused_until_ = std::max(paused_until_, when); }
   void wake() { paused_until_ = timeline_.now(); }
@@ -62,6 +65,7 @@ class NodeScheduler final : public Scheduler {
   };
 
   void post_to(Queue& queue, Task task);
+  void post_on_lane(Queue& queue, const std::string& lane, Task task);
   TimerId at_on(Queue& queue, SteadyTime when, Task task);
   void promote_due_timers(SteadyTime now);
   /// How many tasks could run next: all of the pool's, and the first of each lane.
@@ -82,6 +86,7 @@ class NodeScheduler final : public Scheduler {
   /// In no order, since any thread may take any task.
   Queue pool_;
   std::vector<std::unique_ptr<Queue>> lanes_;
+  std::map<std::string, Duration> slow_;
   std::map<TimerKey, Timer> timers_;
   std::unordered_map<TimerId, SteadyTime> due_;
   std::uint64_t last_number_ = 0;
