@@ -21,8 +21,8 @@ class AccountNotes {
     std::string to = {};
     /// Messages of one cast_many have the id of the first of them here.
     std::int64_t group = 0;
-    /// Sent in a transaction with a row of the user's.
-    bool in_transaction = false;
+    /// Sent in a transaction with a row of the user's. A call may be taken out of its mailbox by a stop.
+    enum class With { kNothing, kCastInTransaction, kCallInTransaction } with = With::kNothing;
 
     std::uint64_t sent_at = 0;
     std::uint64_t answered_at = UINT64_MAX;

@@ -188,7 +188,7 @@ class ActorWorkload final : public ClientWorkload {
   }
   void cast_in_transaction(const LifePtr& life, Done done) {
     std::string name = any(life);
-    Put message = put(life, {.actor = name, .in_transaction = true});
+    Put message = put(life, {.actor = name, .with = AccountNotes::Sent::With::kCastInTransaction});
     life->node->store().transact_async(
         [to = actor(life, name), message](Transaction& txn) mutable {
           to.cast(txn, value(message));
@@ -198,7 +198,7 @@ class ActorWorkload final : public ClientWorkload {
   }
   void call_in_transaction(const LifePtr& life, Done done) {
     std::string name = any(life);
-    Put message = put(life, {.actor = name, .in_transaction = true});
+    Put message = put(life, {.actor = name, .with = AccountNotes::Sent::With::kCallInTransaction});
     life->node->store().transact_async(
         [to = actor(life, name), message](Transaction& txn) mutable {
           txn.set(AccountNotes::row_of(message.id), {});
