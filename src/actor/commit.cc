@@ -26,6 +26,13 @@ Error stopped(const ActorId& actor, const std::string& reason) {
   return {ErrorCode::kActorGone, actor.to_string() + " was stopped before it came to this call: " + reason};
 }
 
+/// Mailboxes are emptied from the front: if the first is there, all are; but a stop takes calls out of the middle.
+bool items_are_there(Transaction& txn, const Batch& batch) {
+  for (std::size_t i = 0; i < batch.handled; ++i)
+    if ((i == 0 || batch.items[i].message.caller) && !txn.get(batch.items[i].key)) return false;
+  return true;
+}
+
 /// Whether all is as the batch began with.
 Result<Verdict> look(Transaction& txn, const Batch& batch, const CommitContext& context) {
   auto head = txn.get(head_key(batch.prefix));
@@ -40,8 +47,7 @@ Result<Verdict> look(Transaction& txn, const Batch& batch, const CommitContext& 
   if (batch.mode == Batch::Mode::kInline && !mailbox_is_empty(txn, batch.prefix) &&
       !seeded(SeededBug::kInlinePastMailbox))
     return Verdict::kMailboxNotEmpty;
-  // Mailboxes are emptied from the front only: if the first is there, all are.
-  if (batch.mode == Batch::Mode::kMailbox && !txn.get(batch.items[0].key)) return Verdict::kStale;
+  if (batch.mode == Batch::Mode::kMailbox && !items_are_there(txn, batch)) return Verdict::kStale;
   if (batch.takes_lock && (!context.session || !session::is_open(txn, *context.session)))
     return fail(ErrorCode::kStaleToken, "this node has no session to hold the lock with");
   return Verdict::kCommitted;
