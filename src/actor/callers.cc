@@ -9,6 +9,7 @@ namespace {
 
 /// How long a caller whose time is over waits for its rows to be cleared before it is told so.
 constexpr Duration kClearTimeout = std::chrono::seconds(1);
+constexpr Duration kForgetAgain = std::chrono::seconds(1);
 
 constexpr TransactOptions kShortBody = {.body = Body::kShort};
 constexpr TransactOptions kClearing = {.timeout = kClearTimeout, .body = Body::kShort, .reserve = Reserve::kMayUse};
@@ -143,8 +144,11 @@ void Callers::forget(const ActorId& actor, const Caller& caller) {
         SystemAccess access(txn);
         clear_caller(txn, prefix_of(actor), caller);
       },
-      // What could not be cleared is collected by its age.
-      [](const Result<void>&, Receipt) {},
+      [this, actor, caller](const Result<void>& cleared, Receipt) {
+        // Rows are collected by their age only once this session is over, which may take long.
+        if (!cleared && cleared.error().code != ErrorCode::kClosed)
+          home_.at(home_.scheduler().now() + kForgetAgain, [this, actor, caller] { forget(actor, caller); });
+      },
       {.timeout = std::chrono::seconds(30), .body = Body::kShort, .reserve = Reserve::kMayUse});
 }
 
@@ -158,7 +162,8 @@ void Callers::time_out(const ActorId& actor, const Caller& caller, const std::sh
         if (state.kind != ReplyState::Kind::kGone) clear_caller(txn, prefix, caller);
         return state;
       },
-      [this, actor, waiter](Result<ReplyState> state, Receipt) {
+      [this, actor, caller, waiter](Result<ReplyState> state, Receipt) {
+        if (!state) forget(actor, caller);
         // It may have come at the last moment.
         if (state && state->kind == ReplyState::Kind::kReplied)
           answer(waiter, std::move(*state->reply));
