@@ -22,6 +22,14 @@ bool mailbox_is_empty(Transaction& txn, BytesView prefix) {
   return txn.get_range(tuple::extensions(mailbox_key(prefix)), {.limit = 1}).empty();
 }
 
+/// The mark of a mailbox stays while the actor is locked, though nobody looks at it: whoever frees it sees to that.
+void ring_after_lock(Transaction& txn, const ActorId& actor, BytesView prefix) {
+  if (!mailbox_is_empty(txn, prefix))
+    mark_ready(txn, actor);
+  else if (txn.get(ready_key(actor)))
+    txn.clear(ready_key(actor));
+}
+
 Error stopped(const ActorId& actor, const std::string& reason) {
   return {ErrorCode::kActorGone, actor.to_string() + " was stopped before it came to this call: " + reason};
 }
@@ -76,7 +84,7 @@ void write_state(Transaction& txn, const Batch& batch, const CommitContext& cont
   }
   if (batch.mode != Batch::Mode::kUnlock) return;
   txn.clear(held_lock_key(batch.held->session, batch.actor));
-  if (!mailbox_is_empty(txn, batch.prefix)) mark_ready(txn, batch.actor);
+  ring_after_lock(txn, batch.actor, batch.prefix);
 }
 
 void write_replies(Transaction& txn, const Batch& batch) {
@@ -159,7 +167,7 @@ void break_lock(Transaction& txn, const ActorId& actor, BytesView prefix, const 
   Head freed = head;
   freed.lock.reset();
   txn.set_stamped(head_key(prefix), freed.encode());
-  if (!mailbox_is_empty(txn, prefix)) mark_ready(txn, actor);
+  ring_after_lock(txn, actor, prefix);
 }
 
 bool fail_calls(Transaction& txn, const ActorId& actor, const std::string& reason, std::size_t limit) {

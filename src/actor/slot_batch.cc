@@ -352,12 +352,12 @@ void Slots::took_effect(const SlotPtr& slot, const BatchPtr& batch, Receipt rece
 void Slots::drained(const SlotPtr& slot, const BatchPtr& batch) {
   home_.transact([batch](Transaction& txn) { return clear_ready(txn, batch->actor); },
                  [this, slot, batch](Result<Cleared> cleared, Receipt) {
-                   // After an error the mark stays, and whoever finds it looks again.
+                   // Then it is looked at again, for nobody else may find the mark for long.
+                   if (!cleared) return store_failed(slot, batch, cleared.error());
                    After after;
                    {
                      MutexLock lock(mutex_);
-                     bool empty = !cleared || *cleared == Cleared::kDone;
-                     if (empty && slot->round == batch->round) not_in_mailbox(*slot, after);
+                     if (*cleared == Cleared::kDone && slot->round == batch->round) not_in_mailbox(*slot, after);
                    }
                    finish(slot, batch, std::move(after));
                  },
