@@ -135,9 +135,12 @@ void Slots::not_in_mailbox(Slot& slot, After& after) {
 void Slots::retire(const SlotPtr& slot) {
   if (slot->busy || slot->idle || !slot->requests.empty() || !slot->priority.empty()) return;
   if (slot->in_mailbox) return;
+  // A timer may have held it while it was forgotten, and another stands in its place now.
+  auto found = slots_.find(slot->prefix);
+  if (found == slots_.end() || found->second != slot) return;
   if (!slot->cached || home_.options().cache_bytes == 0) {
     cached_bytes_ -= std::exchange(slot->cached_bytes, 0);
-    slots_.erase(slot->prefix);
+    slots_.erase(found);
     return;
   }
   std::size_t bytes = kSlotBytes + 2 * slot->prefix.size() + 2 * slot->cached->state.value.encoded_size();
