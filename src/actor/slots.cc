@@ -73,7 +73,10 @@ void Slots::advance(const SlotPtr& slot) {
     if (!closed_) batch = next_batch(*slot, after);
     if (batch) {
       slot->busy = true;
-      cached = slot->cached && batch->mode != Batch::Mode::kMailbox;
+      // What is known of a locked actor is good for messages that go past the lock; the others look in the store.
+      bool locked = slot->cached && slot->cached->head && slot->cached->head->lock;
+      cached = slot->cached && batch->mode != Batch::Mode::kMailbox &&
+               (!locked || batch->mode == Batch::Mode::kPriority);
       if (cached) batch->loaded = *slot->cached;
     } else {
       retire(slot);
