@@ -71,6 +71,8 @@ void HandlerPool::work(Lane& lane) {
   if (lane.given_up) {
     lane.given_up = false;
     --hanging_;
+    // Nobody waits for it, and the scheduler may be gone by now.
+    return;
   }
   if (!idle_ || !is_idle()) return;
   Task idle = std::move(idle_);
