@@ -36,6 +36,8 @@ void Slots::start_locked(const SlotPtr& slot, const BatchPtr& batch, const Head&
   // It may take longer than this node lives, and finds that out at its end.
   home_.locked_handlers().run({.run = [job, ended = home_.guarded([this, job] { unlock(job, job->base); })]() mutable {
     run_locked_handler(*job);
+    // Giving the lock back looks like losing it to whoever watches; but the handler is at its end by then.
+    job->cancel.drop();
     ended();
   }});
 }
