@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <cstdlib>
 #include <ctime>
 #include <functional>
 #include <iostream>
@@ -19,11 +18,11 @@
 #include <sstream>
 #include <string>
 
-#include "base/seeded_bug.h"
 #include "child.h"
 #include "lease_load.h"
 #include "perdure/session.h"
 #include "perdure/store.h"
+#include "seed_bug_by_name.h"
 #include "worker_loads.h"
 
 namespace perdure::e2e {
@@ -210,15 +209,6 @@ class Worker {
   };
 };
 
-void seed_bug_by_name(const char* name) {
-#ifdef PERDURE_SEEDED_BUGS
-  for (const SeededBugInfo& info : seeded_bugs())
-    if (name && info.name == name) seed_bug(info.bug);
-#else
-  (void)name;
-#endif
-}
-
 }  // namespace
 }  // namespace perdure::e2e
 
@@ -226,7 +216,7 @@ int main() {
   // Nothing of a test outlives it: a worker whose test was killed goes with it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
-  perdure::e2e::seed_bug_by_name(std::getenv("PERDURE_SEED_BUG"));
+  perdure::e2e::seed_bug_by_name();
   perdure::e2e::Worker worker;
   for (std::string line; std::getline(std::cin, line);) perdure::e2e::put_line(STDOUT_FILENO, worker.run(line));
   worker.finish();
