@@ -284,6 +284,8 @@ class PERDURE_EXPORT Actors {
   /// Opens a session, and collects what dead ones have left. Blocks.
   /// Errors: kInvalidArgument (the options), and those of Session::open.
   [[nodiscard]] static Result<Actors> open(Store store, ActorsOptions options = {});
+  /// The same without blocking; `done` is called once, on one of the store's threads (in this call if the options are
+  /// refused). Keep a handle of the store until then.
   static void open_async(Store store, ActorsOptions options, std::move_only_function<void(Result<Actors>)> done);
 
   /// The same node in another space.

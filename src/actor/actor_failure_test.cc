@@ -75,10 +75,14 @@ TEST_F(ActorFailureTest, AMessageThatTheKindDoesNotTakeIsRefusedAtOnce) {  // DG
 }
 
 TEST_F(ActorFailureTest, AHandlerThatHangsIsGivenUpAndHoldsUpNobody) {  // DGEN-U1: too slow
-  std::binary_semaphore go_on{0};
-  std::atomic<int> begun = 0;
-  counter.hooks->call = [&](Turn& turn) {
-    if (turn.actor().id == "slow" && begun++ == 0) go_on.acquire();
+  // Shared, for the handler that is given up outlives the test.
+  struct Shared {
+    std::binary_semaphore go_on{0};
+    std::atomic<int> begun = 0;
+  };
+  auto shared = std::make_shared<Shared>();
+  counter.hooks->call = [shared](Turn& turn) {
+    if (turn.actor().id == "slow" && shared->begun++ == 0) shared->go_on.acquire();
   };
   Actors actors = open({.handler_threads = 1});
   ASSERT_TRUE(actors.serve(counter, {.limit = 20ms, .back_off = 1ms, .back_off_max = 1ms, .batch_time = 1ms}));
@@ -91,7 +95,7 @@ TEST_F(ActorFailureTest, AHandlerThatHangsIsGivenUpAndHoldsUpNobody) {  // DGEN-
   EXPECT_EQ(actors.of<Counter>("other").call(Get{}).value(), 0) << "another thread stands in";
   answered.acquire();
   EXPECT_EQ(reply.value_or(-1), 1) << "the second attempt went well, and the first changes nothing";
-  go_on.release();
+  shared->go_on.release();
   EXPECT_EQ(actors.of<Counter>("slow").call(Get{}).value(), 1);
 }
 

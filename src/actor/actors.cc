@@ -131,14 +131,17 @@ void Actor::redrive_async(std::size_t limit, std::move_only_function<void(Result
 // Actors.
 
 Result<Actors> Actors::open(Store store, ActorsOptions options) {
-  auto promise = std::make_shared<Promise<Result<Actors>>>();
-  open_async(std::move(store), std::move(options),
-             [promise](Result<Actors> actors) { promise->set(std::move(actors)); });
-  return promise->take();
+  using Opened = std::pair<Result<Actors>, Store>;
+  auto promise = std::make_shared<Promise<Opened>>();
+  ActorsImpl::open(std::move(store), std::move(options), [promise](Result<Actors> actors, Store kept) {
+    promise->set({std::move(actors), std::move(kept)});
+  });
+  return promise->take().first;
 }
 
 void Actors::open_async(Store store, ActorsOptions options, std::move_only_function<void(Result<Actors>)> done) {
-  ActorsImpl::open(std::move(store), std::move(options), std::move(done));
+  ActorsImpl::open(std::move(store), std::move(options),
+                   [done = std::move(done)](Result<Actors> actors, const Store&) mutable { done(std::move(actors)); });
 }
 
 Actors Actors::in(std::string space) const {

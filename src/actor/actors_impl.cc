@@ -52,23 +52,26 @@ Result<void> check_options(const KindOptions& options) {
 
 void ActorsImpl::open(Store store, ActorsOptions options, OpenDone done) {
   if (auto good = actor::check_short_name(options.space, "the space"); !good)
-    return done(std::unexpected(std::move(good.error())));
+    return done(std::unexpected(std::move(good.error())), std::move(store));
   SessionOptions session = options.session;
-  // The keeper borrows the store, which is kept until it has answered.
-  auto kept = std::make_shared<Store>(store);
-  SessionKeeper::open(*kept, std::move(session),
-                      [kept, options = std::move(options),
-                       done = std::move(done)](Result<std::shared_ptr<SessionKeeper>> keeper) mutable {
-                        if (!keeper) return done(std::unexpected(std::move(keeper.error())));
-                        std::string space = options.space;
-                        auto impl = std::make_shared<ActorsImpl>(*kept, std::move(options), std::move(*keeper));
-                        impl->start();
-                        // Handles share an owner of their own: callbacks may keep the object for a moment longer.
-                        // They keep the store open as well, so that it is closed where the last of them is dropped.
-                        std::shared_ptr<ActorsImpl> handle(impl.get(),
-                                                           [impl, store = *kept](ActorsImpl*) { impl->abandon(); });
-                        done(Actors(std::move(handle), std::move(space)));
-                      });
+  // The keeper borrows the store, which is kept until it has answered. Then it goes with the answer, for its last
+  // handle must not be dropped in a callback.
+  auto kept = std::make_shared<Store>(std::move(store));
+  Store& borrowed = *kept;
+  auto opened = [kept, options = std::move(options),
+                 done = std::move(done)](Result<std::shared_ptr<SessionKeeper>> keeper) mutable {
+    Store taken = std::move(*kept);
+    if (!keeper) return done(std::unexpected(std::move(keeper.error())), std::move(taken));
+    std::string space = options.space;
+    auto impl = std::make_shared<ActorsImpl>(taken, std::move(options), std::move(*keeper));
+    impl->start();
+    // Handles share an owner of their own: callbacks may keep the object for a moment longer. They keep the store open
+    // as well, so that it is closed where the last of them is dropped.
+    ActorsImpl* raw = impl.get();
+    std::shared_ptr<ActorsImpl> handle(raw, [impl = std::move(impl), taken](ActorsImpl* actors) { actors->abandon(); });
+    done(Actors(std::move(handle), std::move(space)), std::move(taken));
+  };
+  SessionKeeper::open(borrowed, std::move(session), std::move(opened));
 }
 
 ActorsImpl::ActorsImpl(Store& store, ActorsOptions options, std::shared_ptr<SessionKeeper> keeper)
@@ -186,13 +189,8 @@ void ActorsImpl::close(Duration grace, VoidDone done) {
     auto left = std::make_shared<std::atomic<int>>(2);
     auto idle = [this, left, end] {
       if (--*left > 0) return;
-      callers_.close(closed_error());
-      keeper_->close_async(Duration::zero(), [end](Result<void> stopped) {
-        if (stopped)
-          end->answer(Value());
-        else
-          end->answer(std::unexpected(std::move(stopped.error())));
-      });
+      // What the last handlers did is still to be committed, under this session.
+      slots_.when_idle(guarded([this, end] { end_session(end); }));
     };
     if (grace < Duration::max() / 2)
       at(scheduler_.now() + grace, [this, end] {
@@ -201,6 +199,16 @@ void ActorsImpl::close(Duration grace, VoidDone done) {
       });
     handlers_->close(guarded(idle));
     locked_handlers_->close(guarded(idle));
+  });
+}
+
+void ActorsImpl::end_session(const std::shared_ptr<Waiter>& end) {
+  callers_.close(closed_error());
+  keeper_->close_async(Duration::zero(), [end](Result<void> stopped) {
+    if (stopped)
+      end->answer(Value());
+    else
+      end->answer(std::unexpected(std::move(stopped.error())));
   });
 }
 

@@ -32,7 +32,8 @@ namespace perdure {
 
 class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
  public:
-  using OpenDone = std::move_only_function<void(Result<Actors>)>;
+  /// Gets the store back, so that its last handle need not be dropped in a callback.
+  using OpenDone = std::move_only_function<void(Result<Actors>, Store)>;
   static void open(Store store, ActorsOptions options, OpenDone done);
   /// `store` is kept open by the handles.
   ActorsImpl(Store& store, ActorsOptions options, std::shared_ptr<SessionKeeper> keeper);
@@ -103,6 +104,7 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   void send(const ActorId& actor, actor::Request request, Way way, Duration timeout);
   void stop_serving() PERDURE_EXCLUDES(mutex_);
   void store_closing() PERDURE_EXCLUDES(mutex_);
+  void end_session(const std::shared_ptr<actor::Waiter>& end);
   void unregister(VoidDone done) PERDURE_EXCLUDES(mutex_);
 
   /// Borrowed: used only inside of the gate.

@@ -208,6 +208,7 @@ void Slots::end_locked(const std::shared_ptr<LockedJob>& job) {
   watch.cancel();
   job->cancel.drop();
   if (slot) advance(slot);
+  check_idle();
 }
 
 }  // namespace perdure::actor

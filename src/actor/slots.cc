@@ -75,8 +75,8 @@ void Slots::advance(const SlotPtr& slot) {
       slot->busy = true;
       // What is known of a locked actor is good for messages that go past the lock; the others look in the store.
       bool locked = slot->cached && slot->cached->head && slot->cached->head->lock;
-      cached = slot->cached && batch->mode != Batch::Mode::kMailbox &&
-               (!locked || batch->mode == Batch::Mode::kPriority);
+      cached =
+          slot->cached && batch->mode != Batch::Mode::kMailbox && (!locked || batch->mode == Batch::Mode::kPriority);
       if (cached) batch->loaded = *slot->cached;
     } else {
       retire(slot);
@@ -179,14 +179,17 @@ void Slots::finish(const SlotPtr& slot, const BatchPtr& batch, After after) {
     if (slot->in_mailbox && slot->retry_at > home_.scheduler().now()) again = slot->retry_at;
     if (slot->pause_until > home_.scheduler().now()) again = std::max(again, slot->pause_until);
     if (closed_) {
-      for (Request& request : slot->requests)
-        after.push_back([waiter = request.waiter, why = *closed_] { waiter->answer(std::unexpected(why)); });
-      slot->requests.clear();
+      for (auto* waiting : {&slot->requests, &slot->priority}) {
+        for (Request& request : *waiting)
+          after.push_back([waiter = request.waiter, why = *closed_] { waiter->answer(std::unexpected(why)); });
+        waiting->clear();
+      }
     }
   }
   run_all(after);
   if (again > SteadyTime::min()) advance_at(slot, again);
   advance(slot);
+  check_idle();
 }
 
 void Slots::cancel_locked() {
@@ -212,6 +215,26 @@ void Slots::close(const Error& why) {
     idle_.clear();
   }
   for (auto& waiter : waiters) waiter->answer(std::unexpected(why));
+}
+
+void Slots::when_idle(Task idle) {
+  {
+    MutexLock lock(mutex_);
+    idle_callback_ = std::move(idle);
+  }
+  check_idle();
+}
+
+void Slots::check_idle() {
+  Task idle;
+  {
+    MutexLock lock(mutex_);
+    if (!closed_ || !idle_callback_ || !locked_.empty()) return;
+    if (std::ranges::any_of(slots_, [](const auto& entry) { return entry.second->busy; })) return;
+    idle = std::move(idle_callback_);
+    idle_callback_ = nullptr;
+  }
+  idle();
 }
 
 std::size_t Slots::size() {

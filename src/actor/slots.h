@@ -41,6 +41,8 @@ class Slots {
   void cancel_locked() PERDURE_EXCLUDES(mutex_);
   /// Begins nothing more; those of this process who wait are answered with `why`.
   void close(const Error& why) PERDURE_EXCLUDES(mutex_);
+  /// After `close`: calls `idle` once nothing is under way any more, neither a batch nor work under a lock.
+  void when_idle(Task idle) PERDURE_EXCLUDES(mutex_);
   /// How many actors are in memory.
   std::size_t size() PERDURE_EXCLUDES(mutex_);
 
@@ -86,6 +88,8 @@ class Slots {
   void shrink() PERDURE_REQUIRES(mutex_);
   void not_in_mailbox(Slot& slot, After& after) PERDURE_REQUIRES(mutex_);
   void advance_at(const SlotPtr& slot, SteadyTime when);
+  /// Tells whoever waits for it that nothing is under way, if that is so.
+  void check_idle() PERDURE_EXCLUDES(mutex_);
   /// The batch is over: what it did not handle goes back.
   void finish(const SlotPtr& slot, const BatchPtr& batch, After after = {}) PERDURE_EXCLUDES(mutex_);
 
@@ -140,6 +144,7 @@ class Slots {
   std::size_t cached_bytes_ PERDURE_GUARDED_BY(mutex_) = 0;
   std::set<std::shared_ptr<LockedJob>> locked_ PERDURE_GUARDED_BY(mutex_);
   std::optional<Error> closed_ PERDURE_GUARDED_BY(mutex_);
+  Task idle_callback_ PERDURE_GUARDED_BY(mutex_);
 };
 
 }  // namespace perdure::actor
