@@ -57,9 +57,10 @@ class StoreImpl::AsyncCall final : public Call {
         store_(store),
         done_(std::move(done)) {}
 
-  /// In a task of the scheduler the first run needs no task of its own.
+  /// In a task of the scheduler the first run needs no task of its own; nor anywhere, if the body is run by the commit.
   void start() {
-    if (in_body || !store_.scheduler_.runs_here()) return rerun(SteadyTime{});
+    bool only_submits = options().body == Body::kShort && !store_.engine_->capabilities().remote;
+    if (in_body || !(only_submits || store_.scheduler_.runs_here())) return rerun(SteadyTime{});
     auto result = store_.advance(shared_from_this());
     if (!result) return;
     // Never inside the call: callbacks that start the next transaction would pile up on the stack.
