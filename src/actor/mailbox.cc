@@ -19,18 +19,22 @@ Bytes encode_reply(const Result<Value>& reply) {
     out.append(reply->encode());
   } else {
     out.push_back(kError);
-    out.append(tuple::pack(static_cast<int>(reply.error().code), tuple::BlobView(reply.error().message)));
+    out.append(tuple::pack(reply.error().name(), tuple::BlobView(reply.error().message)));
   }
   return out;
 }
 
 Result<Value> decode_reply(BytesView bytes) {
-  if (!bytes.empty() && bytes[0] == kValue) return Value::decode(bytes.substr(1));
-  auto parts = tuple::unpack_as<int, tuple::Blob>(bytes.substr(std::min<std::size_t>(1, bytes.size())));
-  if (bytes.empty() || bytes[0] != kError || !parts || std::get<0>(*parts) < 0 ||
-      static_cast<std::size_t>(std::get<0>(*parts)) >= error_table().size())
-    return fail(ErrorCode::kCorrupt, "a reply cannot be read; run verify");
-  return std::unexpected(Error{static_cast<ErrorCode>(std::get<0>(*parts)), std::move(std::get<1>(*parts).bytes)});
+  auto damaged = [] { return fail(ErrorCode::kCorrupt, "a reply cannot be read; run verify"); };
+  if (bytes.empty()) return damaged();
+  if (bytes[0] == kValue) return Value::decode(bytes.substr(1));
+  auto parts = tuple::unpack_as<std::string, tuple::Blob>(bytes.substr(1));
+  if (bytes[0] != kError || !parts) return damaged();
+  for (const ErrorInfo& known : error_table())
+    if (known.name == std::get<0>(*parts))
+      return std::unexpected(Error{known.code, std::move(std::get<1>(*parts).bytes)});
+  // Of a newer version of perdure.
+  return fail(ErrorCode::kHandlerFailed, std::get<0>(*parts) + ": " + std::get<1>(*parts).bytes);
 }
 
 std::uint64_t mailbox_max(Reader& reader, const ActorId& actor) {

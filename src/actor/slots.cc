@@ -41,11 +41,12 @@ void Slots::mailbox_ready(const ActorId& actor, const std::shared_ptr<ServedKind
     MutexLock lock(mutex_);
     if (closed_) return;
     slot = find_or_make(actor, kind);
-    slot->in_mailbox = true;
     slot->locked = false;
     ++slot->round;
-    if (drained) slot->drained.push_back(std::move(drained));
+    if (!std::exchange(slot->in_mailbox, true)) slot->drained.push_back(std::exchange(drained, nullptr));
   }
+  // It was at it already, and counts once.
+  if (drained) drained();
   advance(slot);
 }
 
