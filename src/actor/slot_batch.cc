@@ -137,6 +137,12 @@ void Slots::look_at_mailbox(const SlotPtr& slot, const BatchPtr& batch) {
   if (batch->items.empty()) return drained(slot, batch);
   const Item& first = batch->items[0];
   if (batch->attempts && batch->attempts->message != first.stamp) batch->attempts.reset();
+  {
+    MutexLock lock(mutex_);
+    if (batch->attempts && slot->begun == std::pair(first.stamp, batch->attempts->count) &&
+        !seeded(SeededBug::kBlameTheStore))
+      --batch->attempts->count;
+  }
   if (batch->attempts && batch->attempts->count >= slot->kind->options.attempts_max) {
     std::string text = batch->attempts->error;
     return bury_first(slot, batch, batch->attempts->count, {ErrorCode::kHandlerFailed, std::move(text)});
@@ -158,6 +164,10 @@ void Slots::look_at_mailbox(const SlotPtr& slot, const BatchPtr& batch) {
 void Slots::begin_attempt(const SlotPtr& slot, const BatchPtr& batch) {
   int count = batch->attempts ? batch->attempts->count : 0;
   Attempts begun{batch->items[0].stamp, count + 1, "the process died while handling it"};
+  {
+    MutexLock lock(mutex_);
+    slot->begun = std::pair(begun.message, begun.count);
+  }
   home_.transact([batch, begun](Transaction& txn) { return note_attempt(txn, batch->prefix, batch->items[0], begun); },
                  [this, slot, batch, begun](Result<bool> noted, Receipt) {
                    if (!noted) return store_failed(slot, batch, noted.error());
@@ -238,7 +248,11 @@ void Slots::failed(const SlotPtr& slot, const BatchPtr& batch) {
 void Slots::mailbox_failed(const SlotPtr& slot, const BatchPtr& batch) {
   const Batch::Failure& failure = *batch->failure;
   const KindOptions& options = batch->kind->options;
-  int count = (batch->attempts ? batch->attempts->count : 0) + 1;
+  int count = (batch->attempts && !seeded(SeededBug::kForgetAttempts) ? batch->attempts->count : 0) + 1;
+  {
+    MutexLock lock(mutex_);
+    slot->begun.reset();
+  }
   if (!failure.retry || count >= options.attempts_max) return bury_first(slot, batch, count, failure.error);
   Attempts attempts{batch->items[0].stamp, count, failure.error.message};
   home_.transact(
@@ -289,6 +303,7 @@ void Slots::found_newer(const SlotPtr& slot, const BatchPtr& batch, const Error&
 
 void Slots::commit(const SlotPtr& slot, const BatchPtr& batch) {
   CommitContext context{home_.session_id(), home_.now()};
+  if (seeded(SeededBug::kAnswerTooEarly)) answer_local(batch);
   // Consuming frees space, so it may use what is kept back for that.
   Reserve reserve = batch->mode == Batch::Mode::kMailbox ? Reserve::kMayUse : Reserve::kKeepOut;
   home_.transact([batch, context](Transaction& txn) { return commit_batch(txn, *batch, context); },

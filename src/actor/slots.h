@@ -70,6 +70,9 @@ class Slots {
     SteadyTime retry_at;                 ///< For the mailbox, while its first message backs off.
     /// Messages up to this version are not suspected of killing processes.
     std::uint64_t trusted = 0;
+    /// The message, and the number of the attempt, that this process noted before it began: it lives, so whatever came
+    /// of that, it was not the message that killed it.
+    std::optional<std::pair<Stamp, int>> begun;
     std::vector<Task> drained;
     std::optional<std::list<std::shared_ptr<Slot>>::iterator> idle;
   };
