@@ -5,6 +5,7 @@
 #include "actor/actors_impl.h"
 #include "actor/commit.h"
 #include "base/hash.h"
+#include "base/seeded_bug.h"
 #include "session/rows.h"
 
 namespace perdure::actor {
@@ -195,6 +196,7 @@ void sweep_server(Transaction& txn, SessionId dead, BytesView rest) {
 }
 
 void sweep_lock(Transaction& txn, SessionId dead, BytesView rest) {
+  if (seeded(SeededBug::kKeepLocksOfTheDead)) return;
   auto parts = tuple::unpack_as<std::string, std::string, std::string>(rest);
   if (!parts) return;
   ActorId actor{std::get<0>(*parts), std::get<1>(*parts), std::get<2>(*parts)};

@@ -5,6 +5,7 @@
 #include "actor/actors_impl.h"
 #include "actor/collect.h"
 #include "actor/mailbox.h"
+#include "base/seeded_bug.h"
 
 namespace perdure::actor {
 namespace {
@@ -19,7 +20,7 @@ constexpr TransactOptions kOptions = {.body = Body::kShort, .reserve = Reserve::
 
 /// Pushes a delayed cast whose time has come. A mailbox that is full takes it all the same: it was promised.
 void push_due(Transaction& txn, const Row& row, WallTime now) {
-  txn.clear(row.key);
+  if (!seeded(SeededBug::kPromoteTwice)) txn.clear(row.key);
   auto parts = tuple::unpack_as<std::string, std::string, std::string, tuple::Blob>(row.value);
   if (!parts) return;
   auto& [space, kind, id, body] = *parts;

@@ -146,13 +146,14 @@ void Slots::unlocked(const std::shared_ptr<LockedJob>& job, const BatchPtr& batc
   }
   const Error& error = verdict.error();
   // Worth trying again as long as the lock may be ours: if it took effect after all, the lock is gone.
-  bool unknown = error.outcome() == Outcome::kUnknown;
+  bool unknown = error.outcome() == Outcome::kUnknown && !seeded(SeededBug::kLeaveUnknownLock);
   bool later = unknown || (error.retryable() && error.code != ErrorCode::kMailboxFull);
   if (later && home_.session_id() == job->lock.session) {
     home_.at(home_.scheduler().now() + std::chrono::milliseconds(100), [this, job] { reload_locked(job); });
     return;
   }
-  if (error.code == ErrorCode::kStaleToken || later || error.code == ErrorCode::kClosed) return end_locked(job);
+  if (error.code == ErrorCode::kStaleToken || later || error.outcome() == Outcome::kUnknown ||
+      error.code == ErrorCode::kClosed) return end_locked(job);
   // What was to be committed with it is refused: then the lock alone is given back, and the caller told.
   if (!job->state && job->effects.empty() && job->casts.empty()) return end_locked(job);
   job->state.reset();

@@ -38,6 +38,12 @@ constexpr SeededBugInfo kBugs[] = {
     {kOverwriteAfterLock,   "overwrite_after_lock",   "what was done under a lock replaces what others wrote meanwhile"},
     {kLockWithoutToken,     "lock_without_token",     "what was done under a lock commits without a look at its token"},
     {kKeepLocksOfTheDead,   "keep_locks_of_the_dead", "a lock outlives the session that holds it"},
+    {kAnswerTooEarly,       "answer_too_early",       "an inline call is answered before its turn has committed"},
+    {kForgetAttempts,       "forget_attempts",        "failed attempts at a message are not noted"},
+    {kPromoteTwice,         "promote_twice",          "a delayed cast that is due is pushed, and stays delayed"},
+    {kTakeWhatWasStopped,   "take_what_was_stopped",  "a batch does not look whether a stop took some of its calls"},
+    {kLeaveUnknownLock,     "leave_unknown_lock",     "a lock whose end has an unknown outcome is not given back again"},
+    {kBlameTheStore,        "blame_the_store",        "a message is blamed for attempts that the store ended"},
 };
 // clang-format on
 

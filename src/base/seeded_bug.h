@@ -44,6 +44,12 @@ enum class SeededBug {
   kOverwriteAfterLock,
   kLockWithoutToken,
   kKeepLocksOfTheDead,
+  kAnswerTooEarly,
+  kForgetAttempts,
+  kPromoteTwice,
+  kTakeWhatWasStopped,
+  kLeaveUnknownLock,
+  kBlameTheStore,
 };
 
 struct SeededBugInfo {

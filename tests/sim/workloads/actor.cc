@@ -23,7 +23,7 @@ using std::chrono::seconds;
 using What = AccountNotes::What;
 
 /// More than the deaths and failures that a message may see in one run.
-constexpr int kAttempts = 12;
+constexpr int kAttempts = 8;
 constexpr int kAlways = 1'000;
 
 std::vector<std::string> names(std::int64_t count) {
