@@ -34,8 +34,11 @@ class ActorProcesses : public SessionProcesses {
   }
 
   std::map<std::string, std::int64_t> counts(const std::string& ledger) {
-    auto state = must(actors_.of<Ledger>(ledger).state());
-    return state ? state->counts : std::map<std::string, std::int64_t>();
+    auto state = must(actors_.of<Ledger>(ledger).state()).value_or(Ledger::State{});
+    std::int64_t sum = 0;
+    for (auto& [id, count] : state.counts) sum += count;
+    EXPECT_EQ(state.sum, sum) << "something was written over in " << ledger;
+    return state.counts;
   }
 
   std::uint64_t dead(const std::string& ledger) {
@@ -84,6 +87,11 @@ class ActorProcesses : public SessionProcesses {
   }
   bool wait_until_finished(Child& worker) {
     return wait_until(worker, [&] { return unfinished().empty(); });
+  }
+  /// A caller clears its rows after it was answered.
+  ::testing::AssertionResult wait_until_nobody_waits(Child& worker) {
+    if (wait_until(worker, [&] { return waiting() == 0; })) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << waiting() << " rows of callers are left";
   }
 
   /// Ends `worker` in good order.

@@ -16,7 +16,7 @@ TEST_F(ActorQueue, LargeRepliesComeToAProcessThatServesNothing) {
     ASSERT_TRUE(reply) << to_string(reply.error());
     EXPECT_TRUE(*reply == std::string(kBytes, 'b')) << reply->size() << " bytes";
   }
-  EXPECT_TRUE(wait_until(worker, [&] { return waiting() == 0; })) << waiting() << " rows are left";
+  EXPECT_TRUE(wait_until_nobody_waits(worker));
   EXPECT_TRUE(wait_until_finished(worker)) << unfinished().front();
 }
 
@@ -33,7 +33,7 @@ TEST_F(ActorQueue, CallsThatTimeOutLeaveNothingAndAreHandledAllTheSame) {
     EXPECT_EQ(answered.result.error().code, ErrorCode::kReplyTimeout) << to_string(answered.result.error());
   }
   ActorWorker worker;
-  EXPECT_TRUE(wait_until(worker, [&] { return waiting() == 0; })) << waiting() << " rows of callers are left";
+  EXPECT_TRUE(wait_until_nobody_waits(worker));
   EXPECT_EQ(unfinished().size(), 2 * kTimedOutLedgers) << "a mailbox and its mark each";
 
   open(worker);

@@ -1,5 +1,5 @@
-// The kind of actors of these tests: a ledger that notes how often each id was recorded. What is recorded twice, or not
-// at all, shows.
+// The kind of actors of these tests: a ledger that notes how often each id was recorded, and the sum. What is recorded
+// twice, or not at all, shows; and so does what was written over, for ids have rows of their own, but share the sum.
 #pragma once
 
 #include <unistd.h>
@@ -41,26 +41,33 @@ struct Ledger {
   static constexpr std::string_view kKind = "ledger";
   struct State {
     std::map<std::string, std::int64_t> counts;
-    PERDURE_DESCRIBE(State, counts)
+    std::int64_t sum = 0;
+    PERDURE_DESCRIBE(State, counts, sum)
   };
   using Messages = MessageList<Record, RecordLocked, Big, Poison>;
 
   /// Is told "locked ID" and "worked ID" when work under the lock begins and ends, if there is somebody to tell.
   std::function<void(const std::string&)> tell = {};
 
-  Answer<std::int64_t> handle_call(const Record& record, State& state, Turn&) { return ++state.counts[record.id]; }
-  void handle_cast(const Record& record, State& state, Turn&) { ++state.counts[record.id]; }
+  Answer<std::int64_t> handle_call(const Record& record, State& state, Turn&) { return count(record.id, state); }
+  void handle_cast(const Record& record, State& state, Turn&) { count(record.id, state); }
   Answer<std::int64_t> handle_call(const RecordLocked&, State&, Turn&) { return take_lock; }
   Answer<std::int64_t> handle_locked(const RecordLocked& record, State& state, Turn&) {
     if (tell) tell("locked " + record.id);
     usleep(static_cast<useconds_t>(record.work_ms * 1000));
     if (tell) tell("worked " + record.id);
-    return ++state.counts[record.id];
+    return count(record.id, state);
   }
   Answer<std::string> handle_call(const Big& big, State&, Turn&) { return std::string(big.bytes, 'b'); }
   Answer<std::int64_t> handle_call(const Poison&, State&, Turn&) {
     ::kill(getpid(), SIGKILL);
     for (;;) pause();
+  }
+
+ private:
+  static std::int64_t count(const std::string& id, State& state) {
+    ++state.sum;
+    return ++state.counts[id];
   }
 };
 
