@@ -21,14 +21,20 @@ TEST_F(ActorLock, TheLockOfAKilledNodeIsFreeAtOnce) {
     auto held = call(ledger, RecordLocked{"held", 60'000});
     ASSERT_EQ(holder.event(), "locked held");
     open(survivor);
-    auto behind = call(ledger, Record{"behind"});
-    ASSERT_TRUE(wait_until(survivor, [&] { return !unfinished().empty() && counts(ledger).empty(); }));
-    survivor.gather(Milliseconds(50));
-    EXPECT_EQ(behind.wait_for(Duration::zero()), std::future_status::timeout) << "it was handled in spite of the lock";
+    // Every other time nothing is behind it that would make anybody look at the lock.
+    std::future<Answered> behind;
+    if (i % 2 == 0) {
+      behind = call(ledger, Record{"behind"});
+      ASSERT_TRUE(wait_until(survivor, [&] { return unfinished().size() > 1; })) << "a lock and a message";
+      survivor.gather(Milliseconds(50));
+      EXPECT_TRUE(counts(ledger).empty()) << "it was handled in spite of the lock";
+    }
     std::int64_t killed_ns = steady_ns();
     holder.kill();
-    Answered lost = held.get(), next = behind.get();
-    EXPECT_EQ(code_of(lost), "stale_token");
+    Answered lost = held.get();
+    ASSERT_EQ(code_of(lost), "stale_token");
+    if (i % 2 != 0) behind = call(ledger, Record{"behind"});
+    Answered next = behind.get();
     EXPECT_EQ(next.result, 1);
     told.push_back(ms_between(killed_ns, lost.at_ns));
     served.push_back(ms_between(killed_ns, next.at_ns));

@@ -69,6 +69,8 @@ class SessionProcesses : public ::testing::Test {
       ASSERT_TRUE(worker.wait_until_stopped());
       if (set(store_, "probe", "x", {.timeout = std::chrono::milliseconds(200)})) return;
       worker.signal(SIGCONT);
+      // Others go on as well before the next try.
+      worker.gather(Milliseconds(20));
     }
   }
 
