@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 
 #include "callers.h"
@@ -66,12 +67,19 @@ std::string counter_name(std::uint64_t number) {
   return name;
 }
 
-/// So many of the actors, spread evenly over all of them.
-Counters pick(const Actors& actors, std::size_t count, std::uint64_t of_all) {
-  Counters picked;
-  for (std::size_t i = 0; i < count; ++i) picked.push_back(actors.of<Counter>(counter_name(i * (of_all / count))));
-  return picked;
-}
+/// The actors that a result is about, and those that exist besides.
+struct Population {
+  std::string suffix = {};  ///< Of the names of results.
+  std::string url = {};     ///< Where they are; a fresh store for each result if empty.
+  std::uint64_t first = 0;
+  std::uint64_t step = 1;
+
+  Counters pick(const Actors& actors, std::size_t count) const {
+    Counters picked;
+    for (std::size_t i = 0; i < count; ++i) picked.push_back(actors.of<Counter>(counter_name(first + i * step)));
+    return picked;
+  }
+};
 
 std::int64_t sum(Store& store, Counters& counters) {
   return must(store.read([&](Reader& reader) {
@@ -160,35 +168,45 @@ Sample measure_casts(Node& node, Counters& called, int in_flight, std::size_t at
   return sample;
 }
 
-/// The results that many other actors must not change. `suffix` says how many there are, `url` is where.
-void bench_core(const Settings& settings, const std::string& suffix, const std::string& url, std::uint64_t all) {
-  auto measured = [&](const std::string& name, const std::function<Sample(Node&)>& measure) {
-    if (settings.wants(name + suffix))
-      report(settings, name + suffix, [&] {
-        Node node(url.empty() ? fresh_url(settings) : url);
-        return measure(node);
-      });
-  };
-  auto calls = [&](const std::string& name, int callers, std::size_t actors) {
-    measured(name, [&](Node& node) {
-      Counters called = pick(node.actors, actors, all);
-      return measure_calls(node, called, callers, settings.duration);
-    });
-  };
-  calls("call/1", 1, kCounters);
-  calls("call/256x1000", 256, kCounters);
-  calls("hot/256", 256, 1);
-  measured("cast/executed", [&](Node& node) {
-    Counters called = pick(node.actors, kCounters, all);
-    return measure_casts(node, called, 16 * 64, 1, settings.duration);
+using Measure = std::function<Sample(Node&)>;
+
+void measured(const Settings& settings, const Population& there, const std::string& name, const Measure& measure) {
+  if (!settings.wants(name + there.suffix)) return;
+  report(settings, name + there.suffix, [&] {
+    Node node(there.url.empty() ? fresh_url(settings) : there.url);
+    return measure(node);
   });
-  measured("cast_many/100", [&](Node& node) {
-    Counters called = pick(node.actors, kCounters, all);
-    return measure_casts(node, called, 16, 100, settings.duration);
+}
+
+void bench_calls(const Settings& settings, const Population& there, const std::string& name, int callers,
+                 std::size_t actors) {
+  measured(settings, there, name, [&](Node& node) {
+    Counters called = there.pick(node.actors, actors);
+    return measure_calls(node, called, callers, settings.duration);
   });
-  measured("queued/256", [&](Node& node) {
+}
+
+void bench_casts(const Settings& settings, const Population& there, const std::string& name, int in_flight,
+                 std::size_t at_once) {
+  measured(settings, there, name, [&](Node& node) {
+    Counters called = there.pick(node.actors, kCounters);
+    return measure_casts(node, called, in_flight, at_once, settings.duration);
+  });
+}
+
+constexpr std::array kCoreNames = {"call/1",        "call/256x1000", "hot/256",
+                                   "cast/executed", "cast_many/100", "queued/256"};
+
+/// The results that many other actors must not change.
+void bench_core(const Settings& settings, const Population& there) {
+  bench_calls(settings, there, kCoreNames[0], 1, kCounters);
+  bench_calls(settings, there, kCoreNames[1], 256, kCounters);
+  bench_calls(settings, there, kCoreNames[2], 256, 1);
+  bench_casts(settings, there, kCoreNames[3], 16 * 64, 1);
+  bench_casts(settings, there, kCoreNames[4], 16, 100);
+  measured(settings, there, kCoreNames[5], [&](Node& node) {
     Actors pusher = must(Actors::open(node.store));
-    Counters called = pick(pusher, kCounters, all);
+    Counters called = there.pick(pusher, kCounters);
     return measure_calls(node, called, 256, settings.duration);
   });
 }
@@ -244,8 +262,8 @@ Sample make_actors(const std::string& url, std::uint64_t count) {
 void bench_existing(const Settings& settings) {
   std::string suffix = "+" + short_number(settings.actors), memory = "memory/idle" + suffix;
   bool any = settings.wants(memory);
-  for (const char* name : {"call/1", "call/256x1000", "hot/256", "cast/executed", "cast_many/100", "queued/256"})
-    any = any || settings.wants(name + suffix);
+  // A result that is wanted with the longer suffix may not be without it.
+  for (const char* name : kCoreNames) any = any || settings.wants(name + suffix + "-spread");
   if (!any) return;
   std::string url = fresh_url(settings);
   auto make = [&] { return make_actors(url, settings.actors); };
@@ -253,7 +271,11 @@ void bench_existing(const Settings& settings) {
     report(settings, memory, make);
   else
     make();
-  bench_core(settings, suffix, url, settings.actors);
+  bench_core(settings, {.suffix = suffix, .url = url, .first = settings.actors / 2});
+  // Of all of them, evenly: each has pages of its own in the store.
+  Population spread{.suffix = suffix + "-spread", .url = url, .step = settings.actors / kCounters};
+  bench_calls(settings, spread, "call/256x1000", 256, kCounters);
+  bench_casts(settings, spread, "cast/executed", 16 * 64, 1);
 }
 
 }  // namespace
@@ -262,7 +284,7 @@ void bench_existing(const Settings& settings) {
 int main(int argc, char** argv) {
   using namespace perdure::bench;
   Settings settings = parse_settings(argc, argv);
-  bench_core(settings, "", "", kCounters);
+  bench_core(settings, {});
   bench_existing(settings);
   std::filesystem::remove_all(settings.directory + "/store");
 }

@@ -22,10 +22,10 @@ Settings parse_settings(int argc, char** argv) {
       settings.duration = std::chrono::milliseconds(static_cast<int>(std::atof(value.c_str()) * 1000));
     else if (flag == "--only" && !value.empty())
       settings.filter = value;
-    else if (flag == "--actors" && std::atoll(value.c_str()) >= 1000)
+    else if (flag == "--actors" && std::atoll(value.c_str()) >= 2000)
       settings.actors = static_cast<std::uint64_t>(std::atoll(value.c_str()));
     else {
-      std::fprintf(stderr, "usage: %s [--dir DIR] [--seconds N] [--only NAME] [--actors N, at least 1000]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--dir DIR] [--seconds N] [--only NAME] [--actors N, at least 2000]\n", argv[0]);
       std::exit(2);
     }
   }
