@@ -77,7 +77,8 @@ class Worker {
     return count ? "ok " + std::to_string(*count) : "error " + to_string(count.error());
   }
 
-  /// load NAME LEDGERS CHAINS: records NAME-0, NAME-1 ... from now on, so many at once, and tells of each.
+  /// load NAME LEDGERS CHAINS: records NAME-0, NAME-1 ... from now on, so many at once, one in five under the lock, and
+  /// tells of each.
   std::string load(Words& words) {
     int chains = 0;
     words >> name_ >> ledgers_ >> chains;
@@ -95,11 +96,16 @@ class Worker {
     if (stopping_) return;
     std::uint64_t number = ++last_;
     std::string ledger = ledger_name(number % ledgers_), id = name_ + "-" + std::to_string(number);
-    actors_->of<Ledger>(ledger).call_async(Record{id}, {}, [this, ledger, id](const Result<std::int64_t>& count) {
+    auto answered = [this, ledger, id](const Result<std::int64_t>& count) {
       std::string what = " " + ledger + " " + id;
       tell(count ? "acked" + what : "refused" + what + " error " + to_string(count.error()));
       next();
-    });
+    };
+    auto actor = actors_->of<Ledger>(ledger);
+    if (number % 5 == 0)
+      actor.call_async(RecordLocked{id, 5}, {}, std::move(answered));
+    else
+      actor.call_async(Record{id}, {}, std::move(answered));
   }
 
   std::atomic<bool> stopping_ = false;
