@@ -87,6 +87,7 @@ struct Batch {
   bool frees_lock = false;
   std::optional<std::string> stop;
   std::optional<Failure> failure;
+  SessionId committed_by;  ///< The session of this node at the time: who holds the lock that it takes.
 
   /// Where the handlers are, and whether they were given up: for the watch over their time.
   std::atomic<std::size_t> at = 0;

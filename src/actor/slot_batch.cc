@@ -303,6 +303,7 @@ void Slots::found_newer(const SlotPtr& slot, const BatchPtr& batch, const Error&
 
 void Slots::commit(const SlotPtr& slot, const BatchPtr& batch) {
   CommitContext context{home_.session_id(), home_.now()};
+  batch->committed_by = context.session.value_or(SessionId{});
   if (seeded(SeededBug::kAnswerTooEarly)) answer_local(batch);
   // Consuming frees space, so it may use what is kept back for that.
   Reserve reserve = batch->mode == Batch::Mode::kMailbox ? Reserve::kMayUse : Reserve::kKeepOut;
@@ -336,8 +337,7 @@ void Slots::committed(const SlotPtr& slot, const BatchPtr& batch, Result<Verdict
 }
 
 void Slots::took_effect(const SlotPtr& slot, const BatchPtr& batch, Receipt receipt) {
-  SessionId session = home_.session_id().value_or(SessionId{});
-  auto head = batch->next_head(session);
+  auto head = batch->next_head(batch->committed_by);
   if (head) head = head->committed_at(receipt.stamp());
   bool empty = false;
   {
