@@ -71,6 +71,7 @@ struct Batch {
   std::vector<Item> items;
   std::vector<Request> requests;
   std::optional<Attempts> attempts;  ///< Of the first item.
+  std::vector<Stamp> gone;           ///< Who has begun with that, and has died.
   std::uint64_t round = 0;           ///< Of the slot, when the mailbox was read.
   bool read_all = false;             ///< Whether the mailbox had no more.
   std::optional<Lock> held;          ///< kUnlock only: the lock that it was done under.

@@ -146,14 +146,20 @@ Result<Item> decode_item(BytesView mailbox, const Row& row) {
 }
 
 Bytes Attempts::encode() const {
-  return tuple::pack(message, count, tuple::BlobView(error));
+  Bytes sessions;
+  for (Stamp session : begun) put_stamp(sessions, session);
+  return tuple::pack(message, count, tuple::BlobView(error), tuple::BlobView(sessions));
 }
 
 Result<Attempts> Attempts::decode(BytesView value) {
-  auto parts = tuple::unpack_as<Stamp, int, tuple::Blob>(value);
+  auto parts = tuple::unpack_as<Stamp, int, tuple::Blob, tuple::Blob>(value);
   if (!parts) return damaged("the attempts");
-  auto& [message, count, error] = *parts;
-  return Attempts{message, count, std::move(error.bytes)};
+  auto& [message, count, error, sessions] = *parts;
+  Attempts attempts{message, count, std::move(error.bytes)};
+  Cursor cursor{sessions.bytes};
+  while (cursor.ok && !cursor.rest.empty()) attempts.begun.push_back(cursor.stamp());
+  if (!cursor.ok) return damaged("the attempts");
+  return attempts;
 }
 
 Bytes DeadRow::encode() const {

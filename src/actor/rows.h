@@ -23,6 +23,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "perdure/actor.h"
 #include "perdure/tuple.h"
@@ -161,7 +162,9 @@ Result<Item> decode_item(BytesView mailbox, const Row& row);
 struct Attempts {
   Stamp message;
   int count = 0;
-  std::string error;
+  std::string error = {};
+  /// The sessions of the processes that have begun with it and not come to an end: a death for each that is over.
+  std::vector<Stamp> begun = {};
 
   Bytes encode() const;
   static Result<Attempts> decode(BytesView value);

@@ -60,6 +60,9 @@ Result<Slots::Read> Slots::read(Transaction& txn, const Batch& batch, const std:
     result.holder_gone = !session::is_open(snapshot, result.head->lock->session);
   if (batch.mode != Batch::Mode::kMailbox) return result;
   result.attempts = read_attempts(snapshot, batch.prefix);
+  if (result.attempts)
+    for (Stamp session : result.attempts->begun)
+      if (!session::is_open(snapshot, {session})) result.gone.push_back(session);
   Bytes mailbox = mailbox_key(batch.prefix);
   auto rows = snapshot.get_range(tuple::extensions(mailbox), {.limit = items_max});
   result.all_items = rows.size() < items_max;
@@ -94,6 +97,7 @@ void Slots::loaded(const SlotPtr& slot, const BatchPtr& batch, Result<Read> resu
   batch->items = std::move(result->items);
   batch->read_all = result->all_items;
   batch->attempts = std::move(result->attempts);
+  batch->gone = std::move(result->gone);
   if (is_locked && (batch->mode != Batch::Mode::kPriority || result->holder_gone))
     return found_locked(slot, batch, result->holder_gone);
   if (batch->mode == Batch::Mode::kMailbox) return look_at_mailbox(slot, batch);
@@ -136,44 +140,62 @@ bool Slots::careful(const Slot& slot, const Item& first) const {
 void Slots::look_at_mailbox(const SlotPtr& slot, const BatchPtr& batch) {
   if (batch->items.empty()) return drained(slot, batch);
   const Item& first = batch->items[0];
-  if (batch->attempts && batch->attempts->message != first.stamp) batch->attempts.reset();
+  bool suspicious, begun_here;
   {
     MutexLock lock(mutex_);
-    if (batch->attempts && slot->begun == std::pair(first.stamp, batch->attempts->count) &&
-        !seeded(SeededBug::kBlameTheStore))
-      --batch->attempts->count;
+    suspicious = careful(*slot, first);
+    begun_here = judge_attempts(*slot, *batch);
   }
   if (batch->attempts && batch->attempts->count >= slot->kind->options.attempts_max) {
     std::string text = batch->attempts->error;
     return bury_first(slot, batch, batch->attempts->count, {ErrorCode::kHandlerFailed, std::move(text)});
-  }
-  bool suspicious;
-  {
-    MutexLock lock(mutex_);
-    suspicious = careful(*slot, first);
   }
   if (suspicious || batch->attempts) {
     // Alone, so that it is known which one it was.
     batch->read_all = batch->read_all && batch->items.size() == 1;
     batch->items.resize(1);
   }
-  if (suspicious) return begin_attempt(slot, batch);
-  handle(slot, batch);
+  if (!suspicious || begun_here) return handle(slot, batch);
+  begin_attempt(slot, batch);
+}
+
+bool Slots::judge_attempts(const Slot& slot, Batch& batch) const {
+  const Stamp first = batch.items[0].stamp;
+  if (batch.attempts && batch.attempts->message != first) batch.attempts.reset();
+  if (!batch.attempts) return false;
+  bool begun_here = false;
+  int died = 0;
+  std::vector<Stamp> others;
+  for (Stamp session : batch.attempts->begun) {
+    // Also under a session that is lost by now: this process lives.
+    if (slot.begun == std::pair(first, session))
+      begun_here = true;
+    else if (std::ranges::find(batch.gone, session) != batch.gone.end())
+      ++died;
+    else
+      others.push_back(session);
+  }
+  batch.attempts->count += died;
+  if (died > 0) batch.attempts->error = "the process died while handling it";
+  batch.attempts->begun = std::move(others);
+  return begun_here;
 }
 
 void Slots::begin_attempt(const SlotPtr& slot, const BatchPtr& batch) {
-  int count = batch->attempts ? batch->attempts->count : 0;
-  Attempts begun{batch->items[0].stamp, count + 1, "the process died while handling it"};
+  const Stamp self = home_.identity();
+  Attempts begun = batch->attempts.value_or(Attempts{batch->items[0].stamp});
+  std::erase(begun.begun, self);
+  begun.begun.push_back(self);
   {
     MutexLock lock(mutex_);
-    slot->begun = std::pair(begun.message, begun.count);
+    slot->begun = std::pair(begun.message, self);
   }
   home_.transact([batch, begun](Transaction& txn) { return note_attempt(txn, batch->prefix, batch->items[0], begun); },
                  [this, slot, batch, begun](Result<bool> noted, Receipt) {
                    if (!noted) return store_failed(slot, batch, noted.error());
                    if (!*noted) return was_stale(slot, batch);
                    batch->attempts = begun;
-                   --batch->attempts->count;
+                   batch->attempts->begun.pop_back();
                    handle(slot, batch);
                  },
                  {.body = Body::kShort, .reserve = Reserve::kMayUse});
@@ -255,6 +277,7 @@ void Slots::mailbox_failed(const SlotPtr& slot, const BatchPtr& batch) {
   }
   if (!failure.retry || count >= options.attempts_max) return bury_first(slot, batch, count, failure.error);
   Attempts attempts{batch->items[0].stamp, count, failure.error.message};
+  if (batch->attempts) attempts.begun = batch->attempts->begun;
   home_.transact(
       [batch, attempts](Transaction& txn) { return note_attempt(txn, batch->prefix, batch->items[0], attempts); },
       [this, slot, batch, count](Result<bool> noted, Receipt) {

@@ -70,9 +70,9 @@ class Slots {
     SteadyTime retry_at;                 ///< For the mailbox, while its first message backs off.
     /// Messages up to this version are not suspected of killing processes.
     std::uint64_t trusted = 0;
-    /// The message, and the number of the attempt, that this process noted before it began: it lives, so whatever came
-    /// of that, it was not the message that killed it.
-    std::optional<std::pair<Stamp, int>> begun;
+    /// The message that this process noted before it began with it, and the session that it had then: it lives, so
+    /// whatever came of that, it has not died of it.
+    std::optional<std::pair<Stamp, Stamp>> begun;
     std::vector<Task> drained;
     std::optional<std::list<std::shared_ptr<Slot>>::iterator> idle;
   };
@@ -103,12 +103,15 @@ class Slots {
     std::vector<Item> items;
     bool all_items = false;
     std::optional<Attempts> attempts;
+    std::vector<Stamp> gone;  ///< Those who have begun, and whose sessions are over.
     bool holder_gone = false;
   };
   void load(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);
   static Result<Read> read(Transaction& txn, const Batch& batch, const std::optional<Head>& cached,
                            std::size_t items_max);
   void loaded(const SlotPtr& slot, const BatchPtr& batch, Result<Read> result) PERDURE_EXCLUDES(mutex_);
+  /// What is known of the first message; whether this process has begun with it before.
+  bool judge_attempts(const Slot& slot, Batch& batch) const PERDURE_REQUIRES(mutex_);
   void look_at_mailbox(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);
   void handle(const SlotPtr& slot, const BatchPtr& batch);
   void overran(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);

@@ -43,7 +43,6 @@ constexpr SeededBugInfo kBugs[] = {
     {kPromoteTwice,         "promote_twice",          "a delayed cast that is due is pushed, and stays delayed"},
     {kTakeWhatWasStopped,   "take_what_was_stopped",  "a batch does not look whether a stop took some of its calls"},
     {kLeaveUnknownLock,     "leave_unknown_lock",     "a lock whose end has an unknown outcome is not given back again"},
-    {kBlameTheStore,        "blame_the_store",        "a message is blamed for attempts that the store ended"},
 };
 // clang-format on
 

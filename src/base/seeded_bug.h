@@ -49,7 +49,6 @@ enum class SeededBug {
   kPromoteTwice,
   kTakeWhatWasStopped,
   kLeaveUnknownLock,
-  kBlameTheStore,
 };
 
 struct SeededBugInfo {
