@@ -22,8 +22,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using What = AccountNotes::What;
 
-/// More than the deaths and failures that a message may see in one run.
-constexpr int kAttempts = 8;
 constexpr int kAlways = 1'000;
 
 std::vector<std::string> names(std::int64_t count) {
@@ -121,7 +119,7 @@ class ActorWorkload final : public ClientWorkload {
     bool first = life->node->index() == 0;
     if (!first && chance(random, 250)) return;
     KindOptions options{.consume = first || chance(random, 750),
-                        .attempts_max = kAttempts,
+                        .attempts_max = static_cast<int>(world().knob("attempts")),
                         .back_off = milliseconds(world().knob("back_off_ms")),
                         .back_off_max = milliseconds(500),
                         .mailbox_max = static_cast<std::uint64_t>(world().knob("mailbox_max")),
@@ -343,6 +341,7 @@ const RegisterWorkload kActor({"actor",
                                 {"ttl_ms", {500, 5000}, "the TTL of the sessions"},
                                 {"batch_max", {1, 8}, "messages in one transaction"},
                                 {"mailbox_max", {4, 200}, "messages in one mailbox"},
+                                {"attempts", {8, 8}, "more than deaths and failures in one run come to"},
                                 {"back_off_ms", {1, 100}, "before the second attempt"},
                                 {"handler_us", {0, 5000}, "the longest that handlers take"},
                                 {"locked_ms", {1, 3000}, "the longest that work under a lock takes"},
