@@ -124,7 +124,11 @@ class Slots {
   void failed(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);
   void mailbox_failed(const SlotPtr& slot, const BatchPtr& batch);
   void store_failed(const SlotPtr& slot, const BatchPtr& batch, const Error& error) PERDURE_EXCLUDES(mutex_);
-  void found_locked(const SlotPtr& slot, const BatchPtr& batch, bool holder_gone) PERDURE_EXCLUDES(mutex_);
+  /// The token of a lock that this node holds, and has nobody at work under: the outcome of taking or of giving it back
+  /// was unknown.
+  std::optional<Stamp> orphaned(const Lock& lock) const PERDURE_REQUIRES(mutex_);
+  void found_locked(const SlotPtr& slot, const BatchPtr& batch, bool free, std::optional<Stamp> orphan)
+      PERDURE_EXCLUDES(mutex_);
   void found_newer(const SlotPtr& slot, const BatchPtr& batch, const Error& error) PERDURE_EXCLUDES(mutex_);
   void begin_attempt(const SlotPtr& slot, const BatchPtr& batch);
   void bury_first(const SlotPtr& slot, const BatchPtr& batch, int attempts, const Error& error);
