@@ -434,7 +434,11 @@ void Slots::was_stale(const SlotPtr& slot, const BatchPtr& batch) {
 void Slots::store_failed(const SlotPtr& slot, const BatchPtr& batch, const Error& error) {
   batch->handled = 0;
   // What may have taken effect must not be done again; and who waits decides itself whether to try again.
-  for (Request& request : batch->requests) request.waiter->answer(std::unexpected(error));
+  for (Request& request : batch->requests) {
+    // Perhaps it waits in the store by now, for nobody.
+    if (request.caller && error.outcome() == Outcome::kUnknown) home_.callers().forget(batch->actor, *request.caller);
+    request.waiter->answer(std::unexpected(error));
+  }
   {
     MutexLock lock(mutex_);
     slot->cached.reset();
