@@ -78,7 +78,7 @@ TEST(ScenarioFile, ErrorsNameTheFileTheLineAndWhatToDo) {
   EXPECT_THAT(error_of("event.1 = sleep 0 at 5 for 6"), HasSubstr("no class of faults 'sleep'"));
   EXPECT_THAT(error_of("event.1 = pause 0 at 9..5 for 6"), HasSubstr("the range 9..5 is empty"));
   EXPECT_THAT(error_of("\n\nworkload: ring"), StartsWith("scenarios/some.scenario:3: 'workload: ring' is not `key"));
-  EXPECT_THAT(error_of("workload = rong"), HasSubstr(":1: there is no workload 'rong'; there are: bank, "));
+  EXPECT_THAT(error_of("workload = rong"), HasSubstr(":1: there is no workload 'rong'; there are: actor, bank, "));
   EXPECT_THAT(error_of("mode = safety"), HasSubstr("some.scenario: names no workload; write a line"));
   EXPECT_THAT(error_of("mode = lively"), HasSubstr("mode is safety or liveness, not 'lively'"));
   EXPECT_THAT(error_of("nodes = 3..x"), HasSubstr("'3..x' is neither a number nor a range; write 3 or 1..5"));
