@@ -321,9 +321,7 @@ void ActorsImpl::send(const ActorId& actor, Request request, Way way, Duration t
   auto refuse = [&](Error error) { request.waiter->answer(std::unexpected(std::move(error))); };
   if (auto good = accepts(actor); !good) return refuse(std::move(good.error()));
   if (request.what == Request::What::kMessage) {
-    auto body = actor::encode_message(request.message);
-    if (!body) return refuse(std::move(body.error()));
-    request.body = std::move(*body);
+    if (auto good = actor::check_message(request.message); !good) return refuse(std::move(good.error()));
   }
   auto kind = served(actor);
   bool past_mailbox = way == Way::kPriority;
@@ -343,7 +341,6 @@ void ActorsImpl::send(const ActorId& actor, Request request, Way way, Duration t
 void ActorsImpl::call(const ActorId& actor, Value message, const CallOptions& options, ValueDone done) {
   Request request{.type = MessageType::kCall,
                   .message = std::move(message),
-                  .body = {},
                   .caller = {},
                   .waiter = std::make_shared<Waiter>(std::move(done))};
   send(actor, std::move(request), options.way, options.timeout);
@@ -364,7 +361,6 @@ void ActorsImpl::cast(const ActorId& actor, Value message, const CastOptions& op
   }
   Request request{.type = MessageType::kCast,
                   .message = std::move(message),
-                  .body = {},
                   .caller = {},
                   .waiter = std::make_shared<Waiter>(as_value_done(std::move(done)))};
   send(actor, std::move(request), options.way, Duration::max());
@@ -380,7 +376,6 @@ void ActorsImpl::cast_many(const ActorId& actor, std::vector<Value> messages, Vo
 void ActorsImpl::info(const ActorId& actor, Value message, VoidDone done) {
   Request request{.type = MessageType::kInfo,
                   .message = std::move(message),
-                  .body = {},
                   .caller = {},
                   .waiter = std::make_shared<Waiter>(as_value_done(std::move(done)))};
   send(actor, std::move(request), Way::kPriority, Duration::max());
@@ -390,7 +385,6 @@ void ActorsImpl::reset(const ActorId& actor, VoidDone done) {
   Request request{.what = Request::What::kReset,
                   .type = MessageType::kInfo,
                   .message = {},
-                  .body = {},
                   .caller = {},
                   .waiter = std::make_shared<Waiter>(as_value_done(std::move(done)))};
   send(actor, std::move(request), Way::kPriority, Duration::max());

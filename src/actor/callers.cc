@@ -19,6 +19,11 @@ Error too_late(const ActorId& actor) {
           actor.to_string() + " did not reply in time; it will still handle the message, if it was sent"};
 }
 
+Error closed_meanwhile(std::string_view what) {
+  return {ErrorCode::kReplyTimeout,
+          std::string(what) + " while the reply was waited for; the message is still handled"};
+}
+
 }  // namespace
 
 Caller Callers::make_caller() {
@@ -39,10 +44,7 @@ void Callers::set_timer(const ActorId& actor, const Caller& caller, const std::s
 void Callers::push(const ActorId& actor, std::vector<Request> requests) {
   auto messages = std::make_shared<std::vector<Message>>();
   WallTime now = home_.now();
-  for (Request& request : requests) {
-    Bytes body = request.body.empty() ? request.message.encode() : std::move(request.body);
-    messages->push_back({request.type, now, request.caller, std::move(body)});
-  }
+  for (Request& request : requests) messages->push_back({request.type, now, request.caller, request.message.encode()});
   home_.transact(
       [actor, messages](Transaction& txn) -> Result<std::vector<Watch>> {
         SystemAccess access(txn);
@@ -85,7 +87,7 @@ void Callers::wait_on(Watch watch, const ActorId& actor, const Caller& caller, s
     closed = closed_;
     if (!closed) waiting_.insert(waiter);
   }
-  if (closed) return (void)waiter->answer(std::unexpected(*closed));
+  if (closed) return (void)waiter->answer(std::unexpected(closed_meanwhile(closed->message)));
   watch.then(home_.guarded([this, actor, caller, waiter] { await(actor, caller, waiter); }));
 }
 
@@ -104,7 +106,7 @@ void Callers::close(const Error& why) {
     closed_ = why;
     waiting.swap(waiting_);
   }
-  for (const auto& waiter : waiting) waiter->answer(std::unexpected(why));
+  for (const auto& waiter : waiting) waiter->answer(std::unexpected(closed_meanwhile(why.message)));
 }
 
 void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter) {
@@ -123,7 +125,8 @@ void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<
       [this, actor, caller, waiter](Result<Seen> seen, Receipt) mutable {
         if (!seen) {
           // The reply is there or will be; the store is not, just now.
-          if (seen.error().code == ErrorCode::kClosed) return answer(waiter, std::unexpected(seen.error()));
+          if (seen.error().code == ErrorCode::kClosed)
+            return answer(waiter, std::unexpected(closed_meanwhile("this node was closed")));
           home_.at(home_.scheduler().now() + std::chrono::milliseconds(50),
                    [this, actor, caller, waiter] { await(actor, caller, waiter); });
           return;

@@ -115,7 +115,15 @@ void Housekeeping::promoted(Result<DueSeen> seen) {
     if (seen) seen->watch.cancel();
     return promote();
   }
-  if (seen) seen->watch.then(home_.guarded([this] { promote(); }));
+  if (seen) {
+    Watch before = seen->watch;
+    {
+      MutexLock lock(mutex_);
+      std::swap(before, watch_);
+    }
+    before.cancel();
+    seen->watch.then(home_.guarded([this] { promote(); }));
+  }
   if (!sleep) return;
   auto timer = home_.at(home_.scheduler().now() + *sleep, [this] { promote(); });
   {

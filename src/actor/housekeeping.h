@@ -41,6 +41,7 @@ class Housekeeping {
   bool promoting_ PERDURE_GUARDED_BY(mutex_) = false;
   bool again_ PERDURE_GUARDED_BY(mutex_) = false;
   Executor::TimerId timer_ PERDURE_GUARDED_BY(mutex_) = 0;
+  Watch watch_ PERDURE_GUARDED_BY(mutex_);
 };
 
 }  // namespace perdure::actor

@@ -153,7 +153,8 @@ void Slots::unlocked(const std::shared_ptr<LockedJob>& job, const BatchPtr& batc
     return;
   }
   if (error.code == ErrorCode::kStaleToken || later || error.outcome() == Outcome::kUnknown ||
-      error.code == ErrorCode::kClosed) return end_locked(job);
+      error.code == ErrorCode::kClosed)
+    return end_locked(job);
   // What was to be committed with it is refused: then the lock alone is given back, and the caller told.
   if (!job->state && job->effects.empty() && job->casts.empty()) return end_locked(job);
   job->state.reset();

@@ -128,14 +128,17 @@ void write_kind(Transaction& txn, std::string_view space, std::string_view kind,
   txn.set(kind_key(space, kind), tuple::pack(options.mailbox_max));
 }
 
+Result<void> check_message(const Value& message) {
+  if (auto good = message.check("the message"); !good) return good;
+  std::size_t size = message.encoded_size();
+  if (size <= kMessageBytesMax) return {};
+  return fail(ErrorCode::kTooLarge, "the message has " + std::to_string(size) + " bytes when encoded; at most " +
+                                        std::to_string(kMessageBytesMax) + " are allowed");
+}
+
 Result<Bytes> encode_message(const Value& message) {
-  if (auto good = message.check("the message"); !good) return std::unexpected(std::move(good.error()));
-  Bytes body = message.encode();
-  if (body.size() > kMessageBytesMax)
-    return fail(ErrorCode::kTooLarge, "the message has " + std::to_string(body.size()) +
-                                          " bytes when encoded; at most " + std::to_string(kMessageBytesMax) +
-                                          " are allowed");
-  return body;
+  if (auto good = check_message(message); !good) return std::unexpected(std::move(good.error()));
+  return message.encode();
 }
 
 }  // namespace perdure::actor

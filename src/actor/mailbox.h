@@ -40,7 +40,9 @@ void put_delayed(Transaction& txn, const ActorId& actor, Bytes body, WallTime du
 /// The options of a kind that those who push have to know.
 void write_kind(Transaction& txn, std::string_view space, std::string_view kind, const KindOptions& options);
 
-/// Checks and encodes a message. Errors: kTooLarge, kInvalidArgument.
+/// Whether it may be sent. Errors: kTooLarge, kInvalidArgument.
+Result<void> check_message(const Value& message);
+/// The same, and its bytes.
 Result<Bytes> encode_message(const Value& message);
 
 }  // namespace perdure::actor

@@ -64,7 +64,6 @@ struct Request {
   What what = What::kMessage;
   MessageType type = MessageType::kCast;
   Value message;
-  Bytes body;  ///< The message, encoded.
   /// Names the caller, should it have to wait in the store; calls only.
   std::optional<Caller> caller;
   std::shared_ptr<Waiter> waiter;

@@ -1,5 +1,5 @@
-// Accounts: the actors of the simulation. Each keeps a log of all that it has consumed, so that what became of a message
-// can be seen from its state; and money, which only moves.
+// Accounts: the actors of the simulation. Each keeps a log of all that it has consumed, so that what became of a
+// message can be seen from its state; and money, which only moves.
 #pragma once
 
 #include <functional>

@@ -250,8 +250,7 @@ void AccountNotes::check_money(const Found& found) {
       auto arrived = to == found.states.end() ? 0 : std::ranges::count(to->second.log, -id);
       auto on_its_way = found.waiting.find(-id);
       auto all = arrived + (on_its_way == found.waiting.end() ? 0 : on_its_way->second);
-      if (all != 1)
-        wrong(actor, "what it sent by " + text(id) + " is there " + std::to_string(all) + " times");
+      if (all != 1) wrong(actor, "what it sent by " + text(id) + " is there " + std::to_string(all) + " times");
     }
   }
 }

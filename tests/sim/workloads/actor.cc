@@ -1,9 +1,9 @@
 // Every message to an actor takes effect once, in the order of its mailbox, with all that it asked for.
 //
-// Nodes serve the same kind, or only send; clients call, cast, cast in transactions, ask, transfer money between actors,
-// and give up waiting at times; handlers fail, for a while or for ever. With locks, some messages go on under the lock
-// of their actor while others go past it, and it is taken away from some. What clients are told is noted outside of the
-// world (account_notes.h), and compared with the states, mailboxes and dead letters in the end:
+// Nodes serve the same kind, or only send; clients call, cast, cast in transactions, ask, transfer money between
+// actors, and give up waiting at times; handlers fail, for a while or for ever. With locks, some messages go on under
+// the lock of their actor while others go past it, and it is taken away from some. What clients are told is noted
+// outside of the world (account_notes.h), and compared with the states, mailboxes and dead letters in the end:
 //
 //   - a state is what the messages that it consumed make of it, and money is neither made nor lost (A1);
 //   - what was acknowledged is consumed once, or a dead letter, or still in its mailbox; what failed is not; and what
@@ -137,8 +137,8 @@ class ActorWorkload final : public ClientWorkload {
   }
   Actor actor(const LifePtr& life, const std::string& name) { return life->actors->actor(Account::kKind, name); }
   Duration timeout(const LifePtr& life) {
-    constexpr Duration kTimeouts[] = {milliseconds(3), milliseconds(30), milliseconds(300), seconds(5), seconds(5),
-                                      Duration::max()};
+    constexpr Duration kTimeouts[] = {milliseconds(3), milliseconds(30), milliseconds(300),
+                                      seconds(5),      seconds(5),       Duration::max()};
     return kTimeouts[draw(life->node->random(), 0, 5)];
   }
   /// Most of them succeed; some fail for a while, and some for ever.
@@ -158,7 +158,8 @@ class ActorWorkload final : public ClientWorkload {
   }
   template <class M>
   void call(const LifePtr& life, const std::string& name, const M& message, Done done) {
-    actor(life, name).call_async(value(message), {.timeout = timeout(life)}, noting<Value>(message.id, std::move(done)));
+    actor(life, name)
+        .call_async(value(message), {.timeout = timeout(life)}, noting<Value>(message.id, std::move(done)));
   }
 
   void call(const LifePtr& life, Done done) {
@@ -178,11 +179,11 @@ class ActorWorkload final : public ClientWorkload {
       ids.push_back(notes_.send({.actor = name, .group = ids.empty() ? 0 : ids[0]}));
       messages.push_back(value(Put{.id = ids.back()}));
     }
-    actor(life, name).cast_many_async(std::move(messages),
-                                      [this, ids, done = std::move(done)](Result<void> taken) mutable {
-                                        for (std::int64_t id : ids) notes_.answered(id, taken);
-                                        done();
-                                      });
+    actor(life, name)
+        .cast_many_async(std::move(messages), [this, ids, done = std::move(done)](Result<void> taken) mutable {
+          for (std::int64_t id : ids) notes_.answered(id, taken);
+          done();
+        });
   }
   void cast_in_transaction(const LifePtr& life, Done done) {
     std::string name = any(life);
@@ -235,11 +236,12 @@ class ActorWorkload final : public ClientWorkload {
       return actor(life, name).call_async(value(mark), options, noting<Value>(mark.id, std::move(done)));
     }
     std::int64_t known = notes_.length_known(name);
-    actor(life, name).call_async(value(Length{}), options,
-                                 [this, name, known, done = std::move(done)](const Result<Value>& reply) mutable {
-                                   if (reply) saw_length(name, known, *reply->as_integer());
-                                   done();
-                                 });
+    actor(life, name)
+        .call_async(value(Length{}), options,
+                    [this, name, known, done = std::move(done)](const Result<Value>& reply) mutable {
+                      if (reply) saw_length(name, known, *reply->as_integer());
+                      done();
+                    });
   }
   void saw_length(const std::string& name, std::int64_t known, std::int64_t seen) {
     if (seen < known && world().knob("kills") == 0)
