@@ -85,28 +85,28 @@ void Callers::wait_on(Watch watch, const ActorId& actor, const Caller& caller, s
   {
     MutexLock lock(mutex_);
     closed = closed_;
-    if (!closed) waiting_.insert(waiter);
+    if (!closed) waiting_.insert_or_assign(caller.number, waiter);
   }
   if (closed) return (void)waiter->answer(std::unexpected(closed_meanwhile(closed->message)));
   watch.then(home_.guarded([this, actor, caller, waiter] { await(actor, caller, waiter); }));
 }
 
-void Callers::answer(const std::shared_ptr<Waiter>& waiter, Result<Value> reply) {
+void Callers::answer(const Caller& caller, Waiter& waiter, Result<Value> reply) {
   {
     MutexLock lock(mutex_);
-    waiting_.erase(waiter);
+    waiting_.erase(caller.number);
   }
-  waiter->answer(std::move(reply));
+  waiter.answer(std::move(reply));
 }
 
 void Callers::close(const Error& why) {
-  std::unordered_set<std::shared_ptr<Waiter>> waiting;
+  std::map<std::uint64_t, std::shared_ptr<Waiter>> waiting;
   {
     MutexLock lock(mutex_);
     closed_ = why;
     waiting.swap(waiting_);
   }
-  for (const auto& waiter : waiting) waiter->answer(std::unexpected(closed_meanwhile(why.message)));
+  for (const auto& [number, waiter] : waiting) waiter->answer(std::unexpected(closed_meanwhile(why.message)));
 }
 
 void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter) {
@@ -126,7 +126,7 @@ void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<
         if (!seen) {
           // The reply is there or will be; the store is not, just now.
           if (seen.error().code == ErrorCode::kClosed)
-            return answer(waiter, std::unexpected(closed_meanwhile("this node was closed")));
+            return answer(caller, *waiter, std::unexpected(closed_meanwhile("this node was closed")));
           home_.at(home_.scheduler().now() + std::chrono::milliseconds(50),
                    [this, actor, caller, waiter] { await(actor, caller, waiter); });
           return;
@@ -134,9 +134,10 @@ void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<
         if (seen->state.kind == ReplyState::Kind::kWaiting)
           return wait_on(seen->watch, actor, caller, std::move(waiter));
         seen->watch.cancel();
-        if (seen->state.kind == ReplyState::Kind::kGone) return answer(waiter, std::unexpected(too_late(actor)));
+        if (seen->state.kind == ReplyState::Kind::kGone)
+          return answer(caller, *waiter, std::unexpected(too_late(actor)));
         forget(actor, caller);
-        answer(waiter, std::move(*seen->state.reply));
+        answer(caller, *waiter, std::move(*seen->state.reply));
       },
       {});
 }
@@ -169,9 +170,9 @@ void Callers::time_out(const ActorId& actor, const Caller& caller, const std::sh
         if (!state) forget(actor, caller);
         // It may have come at the last moment.
         if (state && state->kind == ReplyState::Kind::kReplied)
-          answer(waiter, std::move(*state->reply));
+          answer(caller, *waiter, std::move(*state->reply));
         else
-          answer(waiter, std::unexpected(too_late(actor)));
+          answer(caller, *waiter, std::unexpected(too_late(actor)));
       },
       kClearing);
 }

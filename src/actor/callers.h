@@ -2,9 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "actor/batch.h"
@@ -41,13 +41,13 @@ class Callers {
   void time_out(const ActorId& actor, const Caller& caller, const std::shared_ptr<Waiter>& waiter);
 
   /// Answers it, and forgets that it waits.
-  void answer(const std::shared_ptr<Waiter>& waiter, Result<Value> reply) PERDURE_EXCLUDES(mutex_);
+  void answer(const Caller& caller, Waiter& waiter, Result<Value> reply) PERDURE_EXCLUDES(mutex_);
 
   ActorsImpl& home_;
   std::atomic<std::uint64_t> last_number_ = 0;
   Mutex mutex_;
-  /// Those who wait for a watch.
-  std::unordered_set<std::shared_ptr<Waiter>> waiting_ PERDURE_GUARDED_BY(mutex_);
+  /// Those who wait for a watch, by the number of the call.
+  std::map<std::uint64_t, std::shared_ptr<Waiter>> waiting_ PERDURE_GUARDED_BY(mutex_);
   std::optional<Error> closed_ PERDURE_GUARDED_BY(mutex_);
 };
 

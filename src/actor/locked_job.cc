@@ -6,6 +6,8 @@
 // the handler did, per entry.
 #include "actor/locked_job.h"
 
+#include <algorithm>
+
 #include "actor/actors_impl.h"
 #include "actor/mailbox.h"
 #include "actor/merge.h"
@@ -30,7 +32,7 @@ void Slots::start_locked(const SlotPtr& slot, const BatchPtr& batch, const Head&
     job->message = std::move(batch->requests[last].message);
   {
     MutexLock lock(mutex_);
-    locked_.insert(job);
+    locked_.push_back(job);
   }
   watch_lock(job);
   // It may take longer than this node lives, and finds that out at its end.
@@ -60,7 +62,7 @@ void Slots::watch_lock(const std::shared_ptr<LockedJob>& job) {
         if (!seen) return;
         {
           MutexLock lock(mutex_);
-          if (!locked_.contains(job)) return seen->watch.cancel();
+          if (std::ranges::find(locked_, job) == locked_.end()) return seen->watch.cancel();
           job->watch = seen->watch;
         }
         if (seen->ours) return seen->watch.then(home_.guarded([this, job] { watch_lock(job); }));
@@ -198,7 +200,7 @@ void Slots::end_locked(const std::shared_ptr<LockedJob>& job) {
   Watch watch;
   {
     MutexLock lock(mutex_);
-    locked_.erase(job);
+    std::erase(locked_, job);
     watch = std::exchange(job->watch, {});
     auto found = slots_.find(job->prefix);
     if (found != slots_.end()) slot = found->second;

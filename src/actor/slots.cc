@@ -197,7 +197,7 @@ void Slots::cancel_locked() {
   std::vector<std::shared_ptr<LockedJob>> jobs;
   {
     MutexLock lock(mutex_);
-    jobs.assign(locked_.begin(), locked_.end());
+    jobs = locked_;
   }
   for (auto& job : jobs) job->cancel.cancel();
 }

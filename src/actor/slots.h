@@ -9,7 +9,6 @@
 #include <list>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -152,7 +151,8 @@ class Slots {
   /// Those with nothing to do, longest unused first.
   std::list<SlotPtr> idle_ PERDURE_GUARDED_BY(mutex_);
   std::size_t cached_bytes_ PERDURE_GUARDED_BY(mutex_) = 0;
-  std::set<std::shared_ptr<LockedJob>> locked_ PERDURE_GUARDED_BY(mutex_);
+  /// In the order in which they began.
+  std::vector<std::shared_ptr<LockedJob>> locked_ PERDURE_GUARDED_BY(mutex_);
   std::optional<Error> closed_ PERDURE_GUARDED_BY(mutex_);
   Task idle_callback_ PERDURE_GUARDED_BY(mutex_);
 };
