@@ -321,7 +321,8 @@ class PERDURE_EXPORT Actors {
   void collect_async(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done);
 
   /// Stops taking messages, waits up to `grace` for handlers that run, and ends the session. Blocks. Idempotent.
-  /// Errors: kDeadline if a handler is still running: it is left behind, and what it does comes to nothing.
+  /// Errors: kDeadline if something still runs under a lock: it is left behind, and comes to nothing, for the session
+  /// and with it the lock are gone.
   Result<void> close(Duration grace = std::chrono::seconds(30));
   void close_async(Duration grace, VoidDone done);
 

@@ -1,4 +1,6 @@
 // What operators ask of a node, as transactions.
+#include <algorithm>
+
 #include "actor/actors_impl.h"
 #include "actor/admin.h"
 #include "actor/commit.h"
@@ -73,6 +75,8 @@ void ActorsImpl::unlock(const ActorId& actor, VoidDone done) {
 
 void ActorsImpl::redrive(const ActorId& actor, std::size_t limit,
                          std::move_only_function<void(Result<std::uint64_t>)> done) {
+  auto use = enter();
+  if (!use) return done(fail(ErrorCode::kClosed, "the actors of this node are closed"));
   transact([actor, limit, now = now()](Transaction& txn) { return actor::redrive(txn, actor, limit, now); },
            [done = std::move(done)](Result<std::uint64_t> count, Receipt) mutable { done(std::move(count)); },
            kOptions);
@@ -88,7 +92,9 @@ void ActorsImpl::reply(const From& to, Result<Value> reply, VoidDone done) {
 }
 
 void ActorsImpl::collect(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done) {
-  housekeeping_.collect(age, std::move(done));
+  auto use = enter();
+  if (!use) return done(fail(ErrorCode::kClosed, "the actors of this node are closed"));
+  housekeeping_.collect(std::clamp<Duration>(age, Duration::zero(), std::chrono::hours(24 * 365)), std::move(done));
 }
 
 Result<ActorInfo> ActorsImpl::inspect(const ActorId& actor) {

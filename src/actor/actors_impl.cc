@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actor/mailbox.h"
+#include "actor/time_math.h"
 #include "runtime/thread_pool.h"
 #include "store/report.h"
 #include "store/store_access.h"
@@ -41,6 +42,8 @@ Result<void> check_options(const KindOptions& options) {
   if (options.attempts_max < 1) return wrong("attempts_max must be at least 1");
   if (options.back_off < Duration::zero() || options.back_off_max < options.back_off)
     return wrong("back_off must not be negative, nor larger than back_off_max");
+  if (options.batch_time < Duration::zero() || options.batch_time > std::chrono::hours(1))
+    return wrong("batch_time must be from nothing to an hour");
   if (options.batch_max == 0 || options.batch_max > 4096) return wrong("batch_max must be from 1 to 4096");
   if (options.mailbox_max == 0) return wrong("mailbox_max must be at least 1");
   return {};
@@ -116,7 +119,10 @@ void ActorsImpl::start() {
 void ActorsImpl::store_closing() {
   if (StoreAccess::impl(store_).muted()) return;
   stop_serving();
+  handlers_->close([] {});
+  locked_handlers_->close([] {});
   callers_.close(closed_error());
+  closed({});
 }
 
 void ActorsImpl::session_opened(const std::shared_ptr<SessionImpl>& session) {
@@ -184,32 +190,55 @@ void ActorsImpl::stop_serving() {
 
 void ActorsImpl::close(Duration grace, VoidDone done) {
   auto end = std::make_shared<Waiter>(as_value_done(std::move(done)));
-  unregister([this, grace, end](const Result<void>&) {
+  auto use = enter();
+  bool first, over;
+  {
+    MutexLock lock(mutex_);
+    over = closed_ || !use;
+    first = closers_.empty();
+    if (!over) closers_.push_back(end);
+  }
+  // A closed store has seen to everything already.
+  if (over) return (void)end->answer(Value());
+  if (SteadyTime now = scheduler_.now(); grace < SteadyTime::max() - now)
+    at(now + grace, [this, end] {
+      if (!end->answer(fail(ErrorCode::kDeadline, "something still runs under a lock; it is left behind"))) return;
+      callers_.close(closed_error());
+      keeper_->close_async(Duration::zero(), [](const Result<void>&) {});
+    });
+  if (!first) return;
+  unregister([this](const Result<void>&) {
     stop_serving();
     auto left = std::make_shared<std::atomic<int>>(2);
-    auto idle = [this, left, end] {
-      if (--*left > 0) return;
+    auto idle = [this, left] {
       // What the last handlers did is still to be committed, under this session.
-      slots_.when_idle(guarded([this, end] { end_session(end); }));
+      if (--*left == 0) slots_.when_idle(guarded([this] { end_session(); }));
     };
-    if (grace < Duration::max() / 2)
-      at(scheduler_.now() + grace, [this, end] {
-        if (end->answer(fail(ErrorCode::kDeadline, "a handler is still running; it is left behind")))
-          keeper_->close_async(Duration::zero(), [](const Result<void>&) {});
-      });
     handlers_->close(guarded(idle));
     locked_handlers_->close(guarded(idle));
   });
 }
 
-void ActorsImpl::end_session(const std::shared_ptr<Waiter>& end) {
+void ActorsImpl::end_session() {
   callers_.close(closed_error());
-  keeper_->close_async(Duration::zero(), [end](Result<void> stopped) {
-    if (stopped)
-      end->answer(Value());
-    else
-      end->answer(std::unexpected(std::move(stopped.error())));
+  keeper_->close_async(Duration::zero(), [weak = weak_from_this()](Result<void> stopped) {
+    if (auto self = weak.lock()) self->closed(std::move(stopped));
   });
+}
+
+void ActorsImpl::closed(const Result<void>& result) {
+  std::vector<std::shared_ptr<Waiter>> closers;
+  {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    closers.swap(closers_);
+  }
+  for (const auto& closer : closers) {
+    if (result)
+      closer->answer(Value());
+    else
+      closer->answer(std::unexpected(result.error()));
+  }
 }
 
 /// Who goes in peace is not taken for dead: nobody need be careful because of it.
@@ -244,6 +273,7 @@ void ActorsImpl::abandon() {
   locked_handlers_->close([] {});
   if (may_wait) {
     // Handlers come to their end, or are given up at their limit; what runs under a lock may take longer than that.
+    handlers_->wait();
     handlers_->join();
     locked_handlers_->leave_behind();
     locked_handlers_->join();
@@ -291,6 +321,7 @@ Result<void> ActorsImpl::serve(const std::string& space, std::string_view kind, 
     before = std::exchange(place, dispatcher);
   }
   if (before) before->stop();
+  slots_.replace_kind(made);
   transact(
       [made](Transaction& txn) {
         SystemAccess access(txn);
@@ -319,6 +350,10 @@ Result<void> ActorsImpl::accepts(const ActorId& actor) {
 
 void ActorsImpl::send(const ActorId& actor, Request request, Way way, Duration timeout) {
   auto refuse = [&](Error error) { request.waiter->answer(std::unexpected(std::move(error))); };
+  bool died = false;
+  auto use = enter(&died);
+  if (!use && died) return;
+  if (!use) return refuse(closed_error());
   if (auto good = accepts(actor); !good) return refuse(std::move(good.error()));
   if (request.what == Request::What::kMessage) {
     if (auto good = actor::check_message(request.message); !good) return refuse(std::move(good.error()));
@@ -348,11 +383,13 @@ void ActorsImpl::call(const ActorId& actor, Value message, const CallOptions& op
 
 void ActorsImpl::cast(const ActorId& actor, Value message, const CastOptions& options, VoidDone done) {
   if (options.delay > Duration::zero()) {
+    auto use = enter();
+    if (!use) return done(std::unexpected(closed_error()));
     auto body = actor::encode_message(message);
     if (auto good = accepts(actor); !good) return done(std::move(good));
     if (!body) return done(std::unexpected(std::move(body.error())));
     return transact(
-        [actor, body = std::move(*body), due = now() + options.delay](Transaction& txn) {
+        [actor, body = std::move(*body), due = actor::plus(now(), options.delay)](Transaction& txn) {
           SystemAccess access(txn);
           actor::put_delayed(txn, actor, body, due);
         },
@@ -390,15 +427,17 @@ void ActorsImpl::reset(const ActorId& actor, VoidDone done) {
   send(actor, std::move(request), Way::kPriority, Duration::max());
 }
 
-void ActorsImpl::run_actions(std::vector<Action> actions, std::shared_ptr<Value> state) {
+void ActorsImpl::run_actions(std::vector<std::vector<Action>> actions, std::shared_ptr<Value> state) {
   auto run = [actions = std::move(actions), state = std::move(state)] {
-    for (const Action& action : actions) {
-      auto next = actor::guarded_handler([&]() -> Result<Next> { return action(*state); });
-      if (!next || *next == Next::kHalt) return;
+    for (const auto& of_message : actions) {
+      for (const Action& action : of_message) {
+        auto next = actor::guarded_handler([&]() -> Result<Next> { return action(*state); });
+        if (!next || *next == Next::kHalt) break;
+      }
     }
   };
   // One that hangs costs a thread, and holds up nobody.
-  handlers_->run({.run = std::move(run), .limit = std::chrono::seconds(5), .overrun = [] {}});
+  handlers_->run({.run = std::move(run), .limit = std::chrono::seconds(5)});
 }
 
 void ActorsImpl::warn(const std::string& what, const ActorId& actor) {

@@ -90,7 +90,8 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   /// is going away; but never in a simulated process that has died. No lock may be held.
   template <class Body, class Answered>
   void transact(Body body, Answered answered, const TransactOptions& options);
-  void run_actions(std::vector<Action> actions, std::shared_ptr<Value> state);
+  /// Those of each message in order, until one of them halts or throws.
+  void run_actions(std::vector<std::vector<Action>> actions, std::shared_ptr<Value> state);
   void warn(const std::string& what, const ActorId& actor);
 
  private:
@@ -104,7 +105,8 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   void send(const ActorId& actor, actor::Request request, Way way, Duration timeout);
   void stop_serving() PERDURE_EXCLUDES(mutex_);
   void store_closing() PERDURE_EXCLUDES(mutex_);
-  void end_session(const std::shared_ptr<actor::Waiter>& end);
+  void end_session();
+  void closed(const Result<void>& result) PERDURE_EXCLUDES(mutex_);
   void unregister(VoidDone done) PERDURE_EXCLUDES(mutex_);
 
   /// Borrowed: used only inside of the gate.
@@ -125,6 +127,9 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   std::map<KindName, std::shared_ptr<actor::Dispatcher>> dispatchers_ PERDURE_GUARDED_BY(mutex_);
   Stamp identity_ PERDURE_GUARDED_BY(mutex_);
   bool closing_ PERDURE_GUARDED_BY(mutex_) = false;
+  bool closed_ PERDURE_GUARDED_BY(mutex_) = false;
+  /// Who waits for `close`.
+  std::vector<std::shared_ptr<actor::Waiter>> closers_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
 };
 

@@ -13,6 +13,7 @@ namespace {
 /// Rows of one sort that one transaction deletes.
 constexpr std::size_t kKilledAtOnce = 4'000;
 constexpr std::size_t kWaitingMax = 1'000;
+constexpr std::size_t kPage = 500;
 
 Error killed(const ActorId& actor) {
   return {ErrorCode::kActorGone, actor.to_string() + " was killed before it replied to this call"};
@@ -25,17 +26,30 @@ bool clear_some(Transaction& txn, const Bytes& prefix) {
   return rows.size() < kKilledAtOnce;
 }
 
-/// Tells those who wait; their rows stay until they have read that.
+/// Tells those who wait; their rows stay until they have read that, or their session is over.
 bool fail_waiting(Transaction& txn, const ActorId& actor, BytesView prefix) {
   Bytes waiting = waiting_key(prefix);
-  auto rows = txn.get_range(tuple::extensions(waiting), {.limit = kKilledAtOnce});
-  for (const Row& row : rows) {
-    auto parts = tuple::unpack_after<std::int64_t, Stamp, std::uint64_t, std::uint64_t>(waiting, row.key);
-    if (!parts || !row.value.empty() || std::get<3>(*parts) != 0) continue;
-    Caller caller{std::get<0>(*parts), std::get<1>(*parts), std::get<2>(*parts)};
-    write_reply(txn, prefix, caller, std::unexpected(killed(actor)));
+  KeyRange range = tuple::extensions(waiting);
+  std::size_t failed = 0;
+  for (;;) {
+    auto rows = txn.get_range(range, {.limit = kPage});
+    for (const Row& row : rows) {
+      auto parts = tuple::unpack_after<std::int64_t, Stamp, std::uint64_t, std::uint64_t>(waiting, row.key);
+      if (!parts) continue;
+      Caller caller{std::get<0>(*parts), std::get<1>(*parts), std::get<2>(*parts)};
+      if (!session::is_open(txn, SessionId{caller.session})) {
+        txn.clear(row.key);
+        ++failed;
+      } else if (row.value.empty() && std::get<3>(*parts) == 0) {
+        write_reply(txn, prefix, caller, std::unexpected(killed(actor)));
+        ++failed;
+      }
+    }
+    if (rows.size() < kPage) return true;
+    // Those who have their reply already are no reason to come again.
+    if (failed >= kKilledAtOnce) return false;
+    range.begin = next_key(rows.back().key);
   }
-  return rows.size() < kKilledAtOnce;
 }
 
 bool clear_mailbox(Transaction& txn, BytesView prefix) {

@@ -11,9 +11,7 @@ namespace {
 
 /// What the caller is told of a failed attempt.
 Error as_failure(Error error) {
-  if (error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kHandlerFailed ||
-      error.code == ErrorCode::kUnsupportedFormat)
-    return error;
+  if (error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kHandlerFailed) return error;
   return {ErrorCode::kHandlerFailed, to_string(error)};
 }
 
@@ -74,6 +72,12 @@ void Batch::fail_at(std::size_t index, Error error) {
   failure = Failure{index, as_failure(std::move(error)), retry};
 }
 
+void Batch::fail_state(Error error) {
+  forget_results();
+  bool newer = loaded.head && loaded.head->schema > kind->behaviour->schema();
+  failure = Failure{0, newer ? std::move(error) : as_failure(std::move(error)), true, newer};
+}
+
 std::optional<From> Batch::from_of(std::size_t index) const {
   const auto& caller = mode == Mode::kMailbox ? items[index].message.caller : requests[index].caller;
   if (!caller) return std::nullopt;
@@ -96,7 +100,7 @@ void Batch::handle_first(std::size_t most, Scheduler& scheduler) {
   at = 0;
   bool resets = mode == Mode::kPriority && requests[0].what == Request::What::kReset;
   auto state = resets ? guarded_handler([&] { return kind->behaviour->init(actor); }) : state_for(loaded, *kind, actor);
-  if (!state) return fail_at(0, std::move(state.error()));
+  if (!state) return fail_state(std::move(state.error()));
   auto activation = guarded_handler([&] { return kind->behaviour->activate(actor, *state); });
   if (!activation)
     return fail_at(0, {ErrorCode::kHandlerFailed, "the state cannot be read: " + activation.error().message});
@@ -159,7 +163,7 @@ Result<void> take_effects(Batch& batch, Turn& turn) {
   }
   std::ranges::move(turn.replies(), std::back_inserter(batch.other_replies));
   std::ranges::move(turn.effects(), std::back_inserter(batch.effects));
-  std::ranges::move(turn.actions(), std::back_inserter(batch.actions));
+  if (!turn.actions().empty()) batch.actions.push_back(std::move(turn.actions()));
   return {};
 }
 
@@ -167,7 +171,7 @@ std::optional<Head> Batch::next_head(SessionId session) const {
   if (!changes && !takes_lock && mode != Mode::kUnlock && !(frees_lock && loaded.head && loaded.head->lock))
     return std::nullopt;
   Head head = loaded.head.value_or(Head{});
-  head.schema = kind->behaviour->schema();
+  if (changes || !loaded.head) head.schema = kind->behaviour->schema();
   if (frees_lock || mode == Mode::kUnlock) head.lock.reset();
   if (takes_lock) {
     std::size_t last = handled - 1;

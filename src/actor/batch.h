@@ -45,6 +45,8 @@ struct Batch {
     Error error;
     /// Whether trying again may help.
     bool retry = true;
+    /// The state is of a schema that this node does not know: another will handle it.
+    bool newer = false;
   };
   struct Reply {
     std::size_t index = 0;  ///< Of the message.
@@ -82,7 +84,8 @@ struct Batch {
   std::vector<Sent> casts;
   std::vector<Turn::Reply> other_replies;
   std::vector<Effect> effects;
-  std::vector<Action> actions;
+  /// Of each message that asked for some.
+  std::vector<std::vector<Action>> actions;
   std::optional<StateChanges> changes;  ///< Nothing if the state stays as it is.
   bool takes_lock = false;
   bool frees_lock = false;
@@ -90,6 +93,8 @@ struct Batch {
   std::optional<Failure> failure;
   SessionId committed_by;  ///< The session of this node at the time: who holds the lock that it takes.
 
+  /// Set by the commit when effects begin: what is refused from then on is their fault.
+  mutable std::atomic<bool> effects_begun = false;
   /// Where the handlers are, and whether they were given up: for the watch over their time.
   std::atomic<std::size_t> at = 0;
   std::atomic<bool> settled = false;
@@ -107,6 +112,7 @@ struct Batch {
   Result<Handled> handle_one(Activation& activation, std::size_t index, Turn& turn);
   std::optional<From> from_of(std::size_t index) const;
   void fail_at(std::size_t index, Error error);
+  void fail_state(Error error);
 };
 
 /// Takes what a turn asked for over into a batch. Errors: kInvalidArgument, kTooLarge.

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "actor/mailbox.h"
+#include "actor/time_math.h"
 #include "base/seeded_bug.h"
 #include "session/rows.h"
 
 namespace perdure::actor {
 namespace {
 
-/// Calls that a stop fails in its own transaction; more are failed one by one as they come up.
+/// Calls that a stop fails; those behind so many are handled.
 constexpr std::size_t kStopCallsMax = 5'000;
 
 bool same_version(const std::optional<Bytes>& row, const std::optional<Head>& head) {
@@ -30,8 +31,11 @@ void ring_after_lock(Transaction& txn, const ActorId& actor, BytesView prefix) {
     txn.clear(ready_key(actor));
 }
 
-Error stopped(const ActorId& actor, const std::string& reason) {
-  return {ErrorCode::kActorGone, actor.to_string() + " was stopped before it came to this call: " + reason};
+/// What is kept of the words of an error: they may be of any length.
+std::string cut(std::string text) {
+  constexpr std::size_t kErrorBytesMax = 4096;
+  if (text.size() > kErrorBytesMax) text.resize(kErrorBytesMax);
+  return text;
 }
 
 /// Mailboxes are emptied from the front: if the first is there, all are; but a stop takes calls out of the middle.
@@ -109,7 +113,7 @@ Result<void> send_casts(Transaction& txn, const Batch& batch, WallTime now) {
   if (seeded(SeededBug::kSplitEffects)) return {};
   for (const Batch::Sent& cast : batch.casts) {
     if (cast.delay > Duration::zero()) {
-      put_delayed(txn, cast.to, cast.body, now + cast.delay);
+      put_delayed(txn, cast.to, cast.body, plus(now, cast.delay));
       continue;
     }
     Message message{MessageType::kCast, now, {}, cast.body};
@@ -128,9 +132,11 @@ Result<Verdict> commit_batch(Transaction& txn, const Batch& batch, const CommitC
     if (batch.mode == Batch::Mode::kMailbox) pop(txn, batch);
     write_state(txn, batch, context);
     write_replies(txn, batch);
-    if (auto sent = send_casts(txn, batch, context.now); !sent) return std::unexpected(std::move(sent.error()));
+    // Before casts are sent, for one to itself cannot be read yet.
     if (batch.stop) fail_calls(txn, batch.actor, *batch.stop, kStopCallsMax);
+    if (auto sent = send_casts(txn, batch, context.now); !sent) return std::unexpected(std::move(sent.error()));
   }
+  batch.effects_begun = !batch.effects.empty();
   for (const Effect& effect : batch.effects) {
     auto applied = effect.apply(txn);
     if (!applied)
@@ -140,10 +146,16 @@ Result<Verdict> commit_batch(Transaction& txn, const Batch& batch, const CommitC
   return Verdict::kCommitted;
 }
 
+Error stopped(const ActorId& actor, const std::string& reason) {
+  return {ErrorCode::kActorGone, actor.to_string() + " was stopped before it came to this call: " + reason};
+}
+
 bool note_attempt(Transaction& txn, BytesView prefix, const Item& item, const Attempts& attempts) {
   SystemAccess access(txn);
   if (!txn.get(item.key)) return false;
-  txn.set(attempts_key(prefix), attempts.encode());
+  Attempts noted = attempts;
+  noted.error = cut(std::move(noted.error));
+  txn.set(attempts_key(prefix), noted.encode());
   return true;
 }
 
@@ -157,9 +169,10 @@ bool bury(Transaction& txn, const ActorId& actor, const Item& item, int attempts
   Message message = item.message;
   message.caller.reset();
   txn.set(tuple::pack_onto(dead_key(prefix), item.stamp),
-          DeadRow{std::move(message), attempts, now, to_string(error)}.encode());
+          DeadRow{std::move(message), attempts, now, cut(to_string(error))}.encode());
   txn.add(dead_count_key(prefix), 1);
-  if (item.message.caller) write_reply(txn, prefix, *item.message.caller, std::unexpected(error));
+  if (item.message.caller)
+    write_reply(txn, prefix, *item.message.caller, std::unexpected(Error{error.code, cut(error.message)}));
   return true;
 }
 

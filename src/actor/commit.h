@@ -28,6 +28,9 @@ bool note_attempt(Transaction& txn, BytesView prefix, const Item& item, const At
 /// Moves the first message to the dead letters, and tells its caller: false if it is not the first any more.
 bool bury(Transaction& txn, const ActorId& actor, const Item& item, int attempts, const Error& error, WallTime now);
 
+/// What a call is told that was still waiting when its actor was stopped.
+Error stopped(const ActorId& actor, const std::string& reason);
+
 /// Frees the lock, and tells who waits for what was to be done under it.
 void break_lock(Transaction& txn, const ActorId& actor, BytesView prefix, const Head& head, const Error& why);
 /// Fails the calls in the mailbox, at most `limit` of them; whether those were all.

@@ -22,7 +22,7 @@ constexpr Duration kRetry = std::chrono::milliseconds(200);
 
 void Dispatcher::announce() {
   auto session = home_.session_id();
-  if (!session || !kind_->options.consume) return;
+  if (!session) return;
   {
     MutexLock lock(mutex_);
     if (stopped_) return;
@@ -32,14 +32,22 @@ void Dispatcher::announce() {
       [kind = kind_, id = *session](Transaction& txn) {
         SystemAccess access(txn);
         if (!session::is_open(txn, id)) return;
-        txn.set(tuple::pack_onto(server_prefix(kind->space, kind->name), id.stamp), {});
-        txn.set(session::held_key(id, kHeldServer, kind->space, kind->name), {});
+        Bytes row = tuple::pack_onto(server_prefix(kind->space, kind->name), id.stamp);
+        Bytes held = session::held_key(id, kHeldServer, kind->space, kind->name);
+        // It may have been served before, with other options.
+        if (!kind->options.consume) {
+          txn.clear(row);
+          txn.clear(held);
+        } else {
+          txn.set(row, {});
+          txn.set(held, {});
+        }
         txn.add(servers_bell_key(kind->space, kind->name), 1);
       },
       [self = shared_from_this()](Result<void> done, Receipt) {
         if (!done && done.error().code != ErrorCode::kClosed)
           self->home_.at(self->home_.scheduler().now() + kRetry, [self] { self->announce(); });
-        self->ring();
+        if (self->kind_->options.consume) self->ring();
       },
       {.body = Body::kShort, .reserve = Reserve::kMayUse});
 }
@@ -104,12 +112,13 @@ void Dispatcher::scan() {
 bool Dispatcher::is_ours(const ActorId& actor) const {
   if (!self_) return true;
   Bytes key = prefix_of(actor);
+  const SessionId self = *self_;
   auto weight = [&](SessionId id) {
     auto stamp = id.stamp.encode();
     return hash64(key, hash64(BytesView(stamp.data(), stamp.size())));
   };
-  std::uint64_t ours = weight(*self_);
-  return std::ranges::none_of(servers_, [&](SessionId id) { return id != *self_ && weight(id) > ours; });
+  std::uint64_t ours = weight(self);
+  return std::ranges::none_of(servers_, [&](SessionId id) { return id != self && weight(id) > ours; });
 }
 
 void Dispatcher::scanned(Result<Page> page, bool from_start) {

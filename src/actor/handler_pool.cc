@@ -1,11 +1,19 @@
 #include "actor/handler_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace perdure::actor {
 namespace {
 
 thread_local bool in_handler = false;
+/// The lane that this thread is; a thread is never more than one.
+thread_local const void* this_lane = nullptr;
+
+void run_all(std::vector<Task>& tasks) {
+  for (Task& task : tasks)
+    if (task) task();
+}
 
 }  // namespace
 
@@ -26,10 +34,15 @@ std::size_t HandlerPool::hanging() {
 }
 
 void HandlerPool::run(Job job) {
-  MutexLock lock(mutex_);
-  if (closed_) return;
-  queue_.push_back(std::move(job));
-  if (Lane* lane = free_lane()) begin(*lane);
+  {
+    MutexLock lock(mutex_);
+    if (!closed_) {
+      queue_.push_back(std::move(job));
+      if (Lane* lane = free_lane()) begin(*lane);
+      return;
+    }
+  }
+  if (job.dropped) job.dropped();
 }
 
 HandlerPool::Lane* HandlerPool::free_lane() {
@@ -45,7 +58,10 @@ HandlerPool::Lane* HandlerPool::free_lane() {
 
 void HandlerPool::begin(Lane& lane) {
   lane.busy = true;
-  lane.executor->post([self = shared_from_this(), &lane] { self->work(lane); });
+  lane.executor->post([self = shared_from_this(), &lane] {
+    this_lane = &lane;
+    self->work(lane);
+  });
 }
 
 void HandlerPool::work(Lane& lane) {
@@ -53,32 +69,37 @@ void HandlerPool::work(Lane& lane) {
   while (!queue_.empty() && !lane.given_up) {
     Job job = std::move(queue_.front());
     queue_.pop_front();
-    if (job.limit != Duration::max()) {
-      lane.deadline = scheduler_.now() + job.limit;
+    SteadyTime now = scheduler_.now();
+    if (job.limit < SteadyTime::max() - now) {
+      lane.deadline = now + job.limit;
       lane.overrun = std::move(job.overrun);
       watch(lane.deadline);
     }
     lock.unlock();
     in_handler = true;
     job.run();
+    job = {};  // What it holds may be the last of its kind, and must not wait for this thread.
     in_handler = false;
-    job = {};
     lock.lock();
     lane.deadline = SteadyTime::max();
     lane.overrun = nullptr;
   }
   lane.busy = false;
   if (lane.given_up) {
+    // Nobody waits for it, and the scheduler may be gone by now.
     lane.given_up = false;
     --hanging_;
-    // Nobody waits for it, and the scheduler may be gone by now.
+    if (!queue_.empty() && !closed_) begin(lane);
     return;
   }
-  if (!idle_ || !is_idle()) return;
-  Task idle = std::move(idle_);
-  idle_ = nullptr;
+  changed_.notify_all();
+  auto idle = take_idle();
   lock.unlock();
-  scheduler_.post(std::move(idle));
+  run_all(idle);
+}
+
+std::vector<Task> HandlerPool::take_idle() {
+  return is_idle() ? std::exchange(idle_, {}) : std::vector<Task>();
 }
 
 void HandlerPool::watch(SteadyTime deadline) {
@@ -114,9 +135,10 @@ void HandlerPool::check() {
       begin(*lane);
       if (queue_.size() <= 1) break;
     }
+    for (Task& idle : take_idle()) overruns.push_back(std::move(idle));
+    changed_.notify_all();
   }
-  for (Task& overrun : overruns)
-    if (overrun) overrun();
+  run_all(overruns);
 }
 
 bool HandlerPool::is_idle() {
@@ -125,16 +147,17 @@ bool HandlerPool::is_idle() {
 
 void HandlerPool::close(Task idle) {
   std::deque<Job> dropped;
+  std::vector<Task> tasks;
   {
     MutexLock lock(mutex_);
     closed_ = true;
     dropped.swap(queue_);
-    if (!is_idle()) {
-      idle_ = std::move(idle);
-      return;
-    }
+    idle_.push_back(std::move(idle));
+    tasks = take_idle();
   }
-  idle();
+  for (Job& job : dropped)
+    if (job.dropped) job.dropped();
+  run_all(tasks);
 }
 
 void HandlerPool::leave_behind() {
@@ -144,6 +167,12 @@ void HandlerPool::leave_behind() {
     lane->given_up = true;
     ++hanging_;
   }
+  changed_.notify_all();
+}
+
+void HandlerPool::wait() {
+  MutexLock lock(mutex_);
+  while (!is_idle()) changed_.wait(lock);
 }
 
 void HandlerPool::join() {
@@ -157,7 +186,7 @@ void HandlerPool::join() {
     bool hangs;
     {
       MutexLock lock(mutex_);
-      hangs = lane->given_up;
+      hangs = lane->given_up || lane.get() == this_lane;
     }
     // Waiting for a thread that hangs could take for ever; its lane is left to the end of the process.
     if (hangs)

@@ -23,6 +23,8 @@ class HandlerPool : public std::enable_shared_from_this<HandlerPool> {
     Duration limit = Duration::max();
     /// Called once, on a thread of the scheduler, if it runs past its limit.
     Task overrun = {};
+    /// Called instead of `run` if the pool is closed before it begins.
+    Task dropped = {};
   };
 
   /// `lanes` threads, begun as they are needed, and up to `spare` more in the place of those that hang.
@@ -30,12 +32,14 @@ class HandlerPool : public std::enable_shared_from_this<HandlerPool> {
   ~HandlerPool();
 
   void run(Job job) PERDURE_EXCLUDES(mutex_);
-  /// Takes no more jobs, and forgets those that have not begun. `idle` is called once nothing runs but what is given
+  /// Takes no more jobs, and drops those that have not begun. `idle` is called once nothing runs but what is given
   /// up.
   void close(Task idle) PERDURE_EXCLUDES(mutex_);
   /// Gives up whatever runs.
   void leave_behind() PERDURE_EXCLUDES(mutex_);
-  /// Joins the threads that came back; leaves those that hang behind. Not on one of its own threads.
+  /// Blocks until every job has ended or was given up. Not on one of its own threads.
+  void wait() PERDURE_EXCLUDES(mutex_);
+  /// Joins the threads, but leaves those that hang behind, and the one that this is called on.
   void join() PERDURE_EXCLUDES(mutex_);
   /// How many handlers have been given up, and have not come back.
   std::size_t hanging() PERDURE_EXCLUDES(mutex_);
@@ -57,6 +61,8 @@ class HandlerPool : public std::enable_shared_from_this<HandlerPool> {
   void watch(SteadyTime deadline) PERDURE_REQUIRES(mutex_);
   void check() PERDURE_EXCLUDES(mutex_);
   bool is_idle() PERDURE_REQUIRES(mutex_);
+  /// Those who wait for it, if nothing runs any more.
+  std::vector<Task> take_idle() PERDURE_REQUIRES(mutex_);
 
   Scheduler& scheduler_;
   const std::string name_;
@@ -69,7 +75,8 @@ class HandlerPool : public std::enable_shared_from_this<HandlerPool> {
   std::size_t hanging_ PERDURE_GUARDED_BY(mutex_) = 0;
   SteadyTime watched_until_ PERDURE_GUARDED_BY(mutex_) = SteadyTime::max();
   bool closed_ PERDURE_GUARDED_BY(mutex_) = false;
-  Task idle_ PERDURE_GUARDED_BY(mutex_);
+  std::vector<Task> idle_ PERDURE_GUARDED_BY(mutex_);
+  CondVar changed_;
 };
 
 }  // namespace perdure::actor

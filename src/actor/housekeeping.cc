@@ -10,7 +10,9 @@
 namespace perdure::actor {
 namespace {
 
-constexpr std::size_t kPromotedAtOnce = 100;
+constexpr std::size_t kPromotedAtOnce = 30;
+/// Well below what a transaction may hold.
+constexpr std::size_t kPromotedBytes = 2'000'000;
 constexpr Duration kCollectEvery = std::chrono::minutes(10);
 constexpr Duration kRetry = std::chrono::milliseconds(200);
 /// Timers are set for at most this long: the wall clock may jump ahead meanwhile.
@@ -21,11 +23,10 @@ constexpr TransactOptions kOptions = {.body = Body::kShort, .reserve = Reserve::
 /// Pushes a delayed cast whose time has come. A mailbox that is full takes it all the same: it was promised.
 void push_due(Transaction& txn, const Row& row, WallTime now) {
   if (!seeded(SeededBug::kPromoteTwice)) txn.clear(row.key);
-  auto parts = tuple::unpack_as<std::string, std::string, std::string, tuple::Blob>(row.value);
-  if (!parts) return;
-  auto& [space, kind, id, body] = *parts;
-  Message message{MessageType::kCast, now, {}, std::move(body.bytes)};
-  (void)push(txn, {space, kind, id}, {&message, 1}, Bound::kIgnored);
+  auto delayed = decode_delayed(row.value);
+  if (!delayed) return;
+  Message message{MessageType::kCast, now, {}, std::move(delayed->body)};
+  (void)push(txn, delayed->actor, {&message, 1}, Bound::kIgnored);
 }
 
 std::optional<WallTime> due_time(const Row& row) {
@@ -85,15 +86,17 @@ void Housekeeping::promote() {
         Reader snapshot = txn.snapshot();
         home_.clock().learn(StoreClock::read(snapshot));
         WallTime now = home_.now();
-        std::size_t count = 0;
+        std::size_t count = 0, bytes = 0;
         for (const Row& row : rows) {
           seen.next = due_time(row);
           if (seen.next && *seen.next > now) break;
           seen.next.reset();
-          if (count++ == kPromotedAtOnce) break;
+          seen.more = count == kPromotedAtOnce || bytes > kPromotedBytes;
+          if (seen.more) break;
+          ++count;
+          bytes += row.value.size();
           push_due(txn, row, now);
         }
-        seen.more = count > kPromotedAtOnce;
         if (count > 0) home_.clock().advance(txn, now);
         return seen;
       },

@@ -36,12 +36,13 @@ void Slots::start_locked(const SlotPtr& slot, const BatchPtr& batch, const Head&
   }
   watch_lock(job);
   // It may take longer than this node lives, and finds that out at its end.
-  home_.locked_handlers().run({.run = [job, ended = home_.guarded([this, job] { unlock(job, job->base); })]() mutable {
+  auto ended = home_.guarded([this, job] { unlock(job, job->base); });
+  auto run = [job, ended = std::move(ended)]() mutable {
     run_locked_handler(*job);
-    // Giving the lock back looks like losing it to whoever watches; but the handler is at its end by then.
-    job->cancel.drop();
     ended();
-  }});
+  };
+  // The lock is free with the end of the session, which is near.
+  home_.locked_handlers().run({.run = std::move(run), .dropped = home_.guarded([this, job] { end_locked(job); })});
 }
 
 void Slots::watch_lock(const std::shared_ptr<LockedJob>& job) {
@@ -58,8 +59,11 @@ void Slots::watch_lock(const std::shared_ptr<LockedJob>& job) {
         return Seen{ours, txn.watch(head_key(job->prefix))};
       },
       [this, job](Result<Seen> seen, Receipt) {
-        // The end of the job looks in any case.
-        if (!seen) return;
+        if (!seen && seen.error().code == ErrorCode::kClosed) return;
+        if (!seen) {
+          home_.at(home_.scheduler().now() + std::chrono::milliseconds(200), [this, job] { watch_lock(job); });
+          return;
+        }
         {
           MutexLock lock(mutex_);
           if (std::ranges::find(locked_, job) == locked_.end()) return seen->watch.cancel();
@@ -84,7 +88,10 @@ void run_locked_handler(LockedJob& job) {
     if (!handled) return std::unexpected(std::move(handled.error()));
     if (handled->then == Handled::Then::kLock)
       return fail(ErrorCode::kHandlerFailed, "handle_locked asked for the lock, which it has");
+    if (handled->reply && handled->reply->encoded_size() > kReplyBytesMax)
+      return fail(ErrorCode::kHandlerFailed, "the reply is too large");
     if (auto taken = take_effects(scratch, turn); !taken) return taken;
+    if (handled->then == Handled::Then::kStop) job.stop = std::move(handled->reason);
     auto state = guarded_handler([&]() -> Result<Value> { return (*activation)->state(); });
     if (!state) return std::unexpected(std::move(state.error()));
     job.state = std::move(*state);
@@ -107,12 +114,14 @@ void Slots::unlock(const std::shared_ptr<LockedJob>& job, Loaded current) {
   auto refuse = [&](Error error) { job->reply.emplace(std::unexpected(std::move(error))); };
   bool moved = !current.head || current.head->version != job->base.head->version;
   Result<Value> state = current.state.value;
-  if (job->state)
+  if (job->state && current.head && current.head->schema != job->base.head->schema)
+    state = fail(ErrorCode::kConflict, job->actor.to_string() + " was upgraded by another node while it was locked");
+  else if (job->state)
     state = moved && !seeded(SeededBug::kOverwriteAfterLock)
                 ? merge(job->base.state.value, *job->state, current.state.value)
                 : Result<Value>(*job->state);
   batch->loaded = std::move(current);
-  if (state) {
+  if (state && job->state) {
     auto made = changes_to(batch->loaded, *job->kind, batch->prefix, std::move(*state));
     if (made)
       batch->changes = std::move(*made);
@@ -123,6 +132,7 @@ void Slots::unlock(const std::shared_ptr<LockedJob>& job, Loaded current) {
     batch->casts = job->casts;
     batch->other_replies = job->other_replies;
     batch->effects = job->effects;
+    batch->stop = job->stop;
   } else {
     // The lock is given back all the same, and nothing else.
     refuse(std::move(state.error()));
@@ -164,6 +174,7 @@ void Slots::unlocked(const std::shared_ptr<LockedJob>& job, const BatchPtr& batc
   job->other_replies.clear();
   job->effects.clear();
   job->actions.clear();
+  job->stop.reset();
   job->reply.emplace(std::unexpected(Error{ErrorCode::kHandlerFailed, error.message}));
   reload_locked(job);
 }

@@ -25,7 +25,8 @@ struct LockedJob {
   std::vector<Batch::Sent> casts;
   std::vector<Turn::Reply> other_replies;
   std::vector<Effect> effects;
-  std::vector<Action> actions;
+  std::vector<std::vector<Action>> actions;
+  std::optional<std::string> stop;
 };
 
 /// Runs the handler, and keeps in the job what came of it.

@@ -74,7 +74,9 @@ Result<void> push(Transaction& txn, const ActorId& actor, std::span<const Messag
 }
 
 void mark_ready(Transaction& txn, const ActorId& actor) {
-  if (!seeded(SeededBug::kLoseReadyKey)) txn.set(ready_key(actor), {});
+  // Only if it is not there: its version says since when it waits.
+  Bytes mark = ready_key(actor);
+  if (!seeded(SeededBug::kLoseReadyKey) && !txn.get(mark)) txn.set(mark, {});
   txn.add(bell_key(actor.space, actor.kind), 1);
 }
 
@@ -117,11 +119,22 @@ void clear_caller(Transaction& txn, BytesView prefix, const Caller& caller) {
   txn.clear_range(tuple::extensions(caller_key(prefix, caller)));
 }
 
-void put_delayed(Transaction& txn, const ActorId& actor, Bytes body, WallTime due) {
+void put_delayed(Transaction& txn, const ActorId& actor, const Bytes& body, WallTime due) {
   auto time = static_cast<std::int64_t>(due.time_since_epoch().count());
   txn.set_stamped(tuple::pack_stamped_onto(due_prefix(), time, tuple::IncompleteStamp{SystemAccess(txn).next_order()}),
-                  tuple::pack(actor.space, actor.kind, actor.id, tuple::BlobView(body)));
+                  tuple::pack(actor.space, actor.kind, actor.id) + body);
   txn.add(due_bell_key(), 1);
+}
+
+std::optional<Delayed> decode_delayed(BytesView value) {
+  tuple::Reader reader(value);
+  Delayed delayed;
+  delayed.actor.space = reader.next_text();
+  delayed.actor.kind = reader.next_text();
+  delayed.actor.id = reader.next_text();
+  if (!reader.ok()) return std::nullopt;
+  delayed.body = Bytes(reader.rest());
+  return delayed;
 }
 
 void write_kind(Transaction& txn, std::string_view space, std::string_view kind, const KindOptions& options) {

@@ -35,7 +35,12 @@ void clear_caller(Transaction& txn, BytesView prefix, const Caller& caller);
 std::uint64_t mailbox_length(Reader& reader, BytesView prefix);
 
 /// Files a cast that is due later.
-void put_delayed(Transaction& txn, const ActorId& actor, Bytes body, WallTime due);
+void put_delayed(Transaction& txn, const ActorId& actor, const Bytes& body, WallTime due);
+struct Delayed {
+  ActorId actor;
+  Bytes body;
+};
+std::optional<Delayed> decode_delayed(BytesView value);
 
 /// The options of a kind that those who push have to know.
 void write_kind(Transaction& txn, std::string_view space, std::string_view kind, const KindOptions& options);

@@ -1,6 +1,7 @@
 // Messages that are sent in a transaction of the caller's.
 #include "actor/actors_impl.h"
 #include "actor/mailbox.h"
+#include "actor/time_math.h"
 #include "runtime/event.h"
 
 namespace perdure {
@@ -24,7 +25,9 @@ class PendingCallState {
 
   void wait(Duration timeout, ValueDone done) {
     auto home = home_.lock();
-    if (!home) return done(fail(ErrorCode::kClosed, "the actors of this node are closed"));
+    auto use = home ? home->enter() : Gate::Use();
+    // The message may well have been sent, and is handled then.
+    if (!use) return done(fail(ErrorCode::kReplyTimeout, "the actors of this node are closed"));
     waited_ = true;
     auto waiter = std::make_shared<Waiter>(std::move(done));
     home->callers().set_timer(from_.actor, Caller::of(from_), waiter, timeout);
@@ -71,7 +74,7 @@ void ActorsImpl::cast_in(Transaction& txn, const ActorId& actor, std::vector<Val
     auto body = actor::encode_message(message);
     if (!body) access.refuse(std::move(body.error()));
     if (delay > Duration::zero())
-      actor::put_delayed(txn, actor, std::move(*body), now() + delay);
+      actor::put_delayed(txn, actor, *body, actor::plus(now(), delay));
     else
       casts.push_back({MessageType::kCast, now(), {}, std::move(*body)});
   }

@@ -67,6 +67,13 @@ struct Request {
   /// Names the caller, should it have to wait in the store; calls only.
   std::optional<Caller> caller;
   std::shared_ptr<Waiter> waiter;
+  /// It was refused, and is not to be handled. One whose waiter has given up still is.
+  bool over = false;
+
+  void refuse(const Error& error) {
+    over = true;
+    waiter->answer(std::unexpected(error));
+  }
 };
 
 }  // namespace perdure::actor

@@ -163,17 +163,22 @@ Result<Attempts> Attempts::decode(BytesView value) {
 }
 
 Bytes DeadRow::encode() const {
-  return tuple::pack(attempts, static_cast<std::int64_t>(at.time_since_epoch().count()), tuple::BlobView(error),
-                     tuple::BlobView(message.encode()));
+  // The message as it is: packed, its zero bytes would be doubled, and it might no longer fit.
+  return tuple::pack(attempts, static_cast<std::int64_t>(at.time_since_epoch().count()), tuple::BlobView(error)) +
+         message.encode();
 }
 
 Result<DeadRow> DeadRow::decode(BytesView value) {
-  auto parts = tuple::unpack_as<int, std::int64_t, tuple::Blob, tuple::Blob>(value);
-  if (!parts) return damaged("a dead letter");
-  auto& [attempts, at, error, encoded] = *parts;
-  auto message = Message::decode(encoded.bytes);
-  if (!message) return std::unexpected(std::move(message.error()));
-  return DeadRow{std::move(*message), attempts, WallTime(Duration(at)), std::move(error.bytes)};
+  tuple::Reader reader(value);
+  DeadRow row;
+  row.attempts = reader.next<int>();
+  row.at = WallTime(Duration(reader.next_int()));
+  row.error = Bytes(reader.next_bytes());
+  if (!reader.ok()) return damaged("a dead letter");
+  auto decoded = Message::decode(reader.rest());
+  if (!decoded) return std::unexpected(std::move(decoded.error()));
+  row.message = std::move(*decoded);
+  return row;
 }
 
 std::optional<Head> read_head(Reader& reader, BytesView prefix) {

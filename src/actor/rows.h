@@ -1,24 +1,28 @@
+// clang-format off
 // The rows of actors, all of them among perdure's own keys; see docs/internals/key_layout.md. With P for ("actor",
 // space, kind, id), what there is of one actor:
 //
-//     (P, "h")                  -> version, schema, lock        the head: rewritten whenever the state or the lock
-//     changes (P, "s", ...)             -> the state, see state_codec.h (P, "q", stamp)           -> one message of the
-//     mailbox (P, "n", "in" | "out")    -> messages pushed and popped so far (P, "n", "dead")          -> dead letters
+//     (P, "h")                  -> version, schema, lock        the head: rewritten when the state or the lock changes
+//     (P, "s", ...)             -> the state, see state_codec.h
+//     (P, "q", stamp)           -> one message of the mailbox
+//     (P, "n", "in" | "out")    -> messages pushed and popped so far
+//     (P, "n", "dead")          -> dead letters
 //     (P, "t")                  -> what is known of the failed attempts of the first message
 //     (P, "d", stamp)           -> one dead letter
 //     (P, "w", s, ref, n, i)    -> one waiting caller: nothing yet in row 0, or the chunks of its reply
 //
 // and besides:
 //
-//     ("ready", space, kind, id)          -> nothing            the mailbox may have messages
-//     ("bell", space, kind)               -> a counter          rung with each push
-//     ("kind", space, kind)               -> options            as it was last served
-//     ("server", space, kind, session)    -> nothing            a session that consumes the kind
-//     ("servers", space, kind)            -> a counter          rung when the servers change
-//     ("fallen")                          -> a stamp            when the last server died
-//     ("waiting", bucket, space, kind, id)-> nothing            there were callers of that age
-//     ("due", time, stamp)                -> a delayed cast
-//     ("due-bell")                        -> a counter          rung when something may be due earlier
+//     ("ready", space, kind, id)           -> nothing      the mailbox may have messages, since the version of the row
+//     ("bell", space, kind)                -> a counter    rung with each push
+//     ("kind", space, kind)                -> options      as it was last served
+//     ("server", space, kind, session)     -> nothing      a session that consumes the kind
+//     ("servers", space, kind)             -> a counter    rung when the servers change
+//     ("fallen")                           -> a stamp      when the last server died
+//     ("waiting", bucket, space, kind, id) -> nothing      there were callers of that age
+//     ("due", time, stamp)                 -> a delayed cast
+//     ("due-bell")                         -> a counter    rung when something may be due earlier
+// clang-format on
 #pragma once
 
 #include <optional>

@@ -4,6 +4,7 @@
 #include "actor/actors_impl.h"
 #include "actor/mailbox.h"
 #include "actor/slots.h"
+#include "actor/time_math.h"
 #include "base/seeded_bug.h"
 #include "session/rows.h"
 
@@ -14,11 +15,6 @@ constexpr unsigned kMissesBeforePush = 3;
 constexpr Duration kMissPauseMax = std::chrono::milliseconds(50);
 constexpr Duration kStorePause = std::chrono::milliseconds(50);
 constexpr Duration kStorePauseMax = std::chrono::seconds(2);
-
-Duration doubled(Duration first, unsigned times, Duration most) {
-  for (unsigned i = 0; i < times && first < most; ++i) first *= 2;
-  return std::min(first, most);
-}
 
 /// Whether an error of a transaction says nothing about the messages in it.
 bool is_of_the_store(ErrorCode code) {
@@ -58,7 +54,8 @@ Result<Slots::Read> Slots::read(Transaction& txn, const Batch& batch, const std:
   }
   if (result.head && result.head->lock && !seeded(SeededBug::kKeepLocksOfTheDead))
     result.holder_gone = !session::is_open(snapshot, result.head->lock->session);
-  if (batch.mode != Batch::Mode::kMailbox) return result;
+  bool is_locked = result.head && result.head->lock && !result.holder_gone;
+  if (batch.mode != Batch::Mode::kMailbox || is_locked) return result;
   result.attempts = read_attempts(snapshot, batch.prefix);
   if (result.attempts)
     for (Stamp session : result.attempts->begun)
@@ -215,25 +212,39 @@ void Slots::begin_attempt(const SlotPtr& slot, const BatchPtr& batch) {
 
 void Slots::handle(const SlotPtr& slot, const BatchPtr& batch) {
   const KindOptions& options = batch->kind->options;
-  auto done = [this, weak = home_.weak_from_this(), slot, batch] {
-    auto home = weak.lock();
-    bool died = false;
-    if (auto use = home ? home->enter(&died) : Gate::Use()) return handled(slot, batch);
-    // Closed meanwhile, and so nothing will be committed.
-    for (Request& request : batch->requests)
-      if (!died) request.waiter->answer(fail(ErrorCode::kClosed, "the store was closed while the message was handled"));
+  // While the handlers run neither this node nor its store goes away, unless they are given up.
+  auto use = std::make_shared<std::optional<Gate::Use>>(std::in_place, home_.enter());
+  if (!**use) return not_handled(slot, batch);
+  auto run = [this, slot, batch, use, &scheduler = home_.scheduler()] {
+    batch->handle(scheduler);
+    if (batch->settled.exchange(true)) return;
+    handled(slot, batch);
+    use->reset();
   };
-  home_.handlers().run({.run =
-                            [batch, &scheduler = home_.scheduler(), done = std::move(done)]() mutable {
-                              batch->handle(scheduler);
-                              if (!batch->settled.exchange(true)) done();
-                            },
-                        .limit = options.limit + options.batch_time,
-                        .overrun = home_.guarded([this, slot, batch] { overran(slot, batch); })});
+  auto overrun = [this, slot, batch, use] {
+    if (batch->settled.exchange(true)) return;
+    overran(slot, batch);
+    use->reset();
+  };
+  bool limited = options.limit < Duration::max() - options.batch_time;
+  home_.handlers().run({.run = std::move(run),
+                        .limit = limited ? options.limit + options.batch_time : Duration::max(),
+                        .overrun = std::move(overrun),
+                        .dropped = [this, slot, batch, use] { not_handled(slot, batch); }});
+}
+
+void Slots::not_handled(const SlotPtr& slot, const BatchPtr& batch) {
+  for (Request& request : batch->requests)
+    request.refuse({ErrorCode::kClosed, "this node was closed before it came to the message"});
+  After after;
+  {
+    MutexLock lock(mutex_);
+    not_in_mailbox(*slot, after);
+  }
+  finish(slot, batch, std::move(after));
 }
 
 void Slots::overran(const SlotPtr& slot, const BatchPtr& batch) {
-  if (batch->settled.exchange(true)) return;
   // The handler still runs, and may write to the batch: from here on it is its own.
   auto rest = std::make_shared<Batch>(batch->actor, batch->prefix, batch->kind, batch->mode);
   rest->loaded = batch->loaded;
@@ -261,12 +272,12 @@ void Slots::handled(const SlotPtr& slot, const BatchPtr& batch) {
 
 void Slots::failed(const SlotPtr& slot, const BatchPtr& batch) {
   const Batch::Failure& failure = *batch->failure;
-  if (failure.error.code == ErrorCode::kUnsupportedFormat) return found_newer(slot, batch, failure.error);
+  if (failure.newer) return found_newer(slot, batch, failure.error);
   if (batch->mode == Batch::Mode::kMailbox) return mailbox_failed(slot, batch);
   After after;
   bool retry = batch->mode == Batch::Mode::kInline && failure.retry;
   if (!retry) {
-    batch->requests[0].waiter->answer(std::unexpected(failure.error));
+    batch->requests[0].refuse(failure.error);
   } else {
     // It is kept, and tried again from the mailbox; those behind it stay behind it.
     MutexLock lock(mutex_);
@@ -292,14 +303,18 @@ void Slots::mailbox_failed(const SlotPtr& slot, const BatchPtr& batch) {
       [batch, attempts](Transaction& txn) { return note_attempt(txn, batch->prefix, batch->items[0], attempts); },
       [this, slot, batch, count](Result<bool> noted, Receipt) {
         if (!noted) return store_failed(slot, batch, noted.error());
+        if (!*noted) return was_stale(slot, batch);
         const KindOptions& kind = batch->kind->options;
+        After after;
         {
           MutexLock lock(mutex_);
-          slot->retry_at =
-              home_.scheduler().now() + doubled(kind.back_off, static_cast<unsigned>(count - 1), kind.back_off_max);
+          slot->retry_at = plus(home_.scheduler().now(),
+                                doubled(kind.back_off, static_cast<unsigned>(count - 1), kind.back_off_max));
           slot->batch_limit = SIZE_MAX;
+          // Whoever found it need not wait until it is in order again.
+          after.swap(slot->drained);
         }
-        finish(slot, batch);
+        finish(slot, batch, std::move(after));
       },
       {.body = Body::kShort, .reserve = Reserve::kMayUse});
 }
@@ -321,7 +336,7 @@ void Slots::bury_first(const SlotPtr& slot, const BatchPtr& batch, int attempts,
 
 void Slots::found_newer(const SlotPtr& slot, const BatchPtr& batch, const Error& error) {
   home_.warn(error.message, batch->actor);
-  for (Request& request : batch->requests) request.waiter->answer(std::unexpected(error));
+  for (Request& request : batch->requests) request.refuse(error);
   After after;
   {
     MutexLock lock(mutex_);
@@ -350,8 +365,10 @@ void Slots::commit(const SlotPtr& slot, const BatchPtr& batch) {
 void Slots::committed(const SlotPtr& slot, const BatchPtr& batch, Result<Verdict> verdict, Receipt receipt) {
   if (verdict && *verdict == Verdict::kCommitted) return took_effect(slot, batch, receipt);
   if (verdict && *verdict == Verdict::kStale) return was_stale(slot, batch);
-  if (!verdict && is_of_the_store(verdict.error().code)) return store_failed(slot, batch, verdict.error());
-  After after;
+  // A fence among the effects, say, is a fault of the message, and not of the store.
+  bool of_effects = !verdict && batch->effects_begun && verdict.error().code == ErrorCode::kStaleToken;
+  if (!verdict && is_of_the_store(verdict.error().code) && !of_effects)
+    return store_failed(slot, batch, verdict.error());
   if (verdict) {
     MutexLock lock(mutex_);
     slot->in_mailbox = true;
@@ -366,7 +383,7 @@ void Slots::committed(const SlotPtr& slot, const BatchPtr& batch, Result<Verdict
     return failed(slot, batch);
   }
   batch->handled = 0;
-  finish(slot, batch, std::move(after));
+  finish(slot, batch);
 }
 
 void Slots::took_effect(const SlotPtr& slot, const BatchPtr& batch, Receipt receipt) {
@@ -377,8 +394,10 @@ void Slots::took_effect(const SlotPtr& slot, const BatchPtr& batch, Receipt rece
     MutexLock lock(mutex_);
     slot->misses = 0;
     slot->failures = 0;
-    slot->batch_limit = SIZE_MAX;
-    slot->trusted = std::max(slot->trusted, home_.careful_version());
+    // What was read and not handled was read for nothing.
+    bool all = batch->handled == batch->size();
+    slot->batch_limit = !all ? 2 * batch->handled : slot->batch_limit > SIZE_MAX / 2 ? SIZE_MAX : 2 * slot->batch_limit;
+    if (batch->mode == Batch::Mode::kMailbox) slot->trusted = std::max(slot->trusted, home_.careful_version());
     if (head && slot->cached) {
       slot->cached->head = head;
       if (batch->changes) slot->cached->state = batch->changes->after;
@@ -437,7 +456,7 @@ void Slots::store_failed(const SlotPtr& slot, const BatchPtr& batch, const Error
   for (Request& request : batch->requests) {
     // Perhaps it waits in the store by now, for nobody.
     if (request.caller && error.outcome() == Outcome::kUnknown) home_.callers().forget(batch->actor, *request.caller);
-    request.waiter->answer(std::unexpected(error));
+    request.refuse(error);
   }
   {
     MutexLock lock(mutex_);
@@ -467,10 +486,9 @@ void Slots::answer_local(const BatchPtr& batch) {
   }
   if (batch->takes_lock) wait_or_done(batch->requests[batch->handled - 1]);
   if (!batch->stop) return;
-  Error gone{ErrorCode::kActorGone,
-             batch->actor.to_string() + " was stopped before it came to this call: " + *batch->stop};
+  Error gone = stopped(batch->actor, *batch->stop);
   for (std::size_t i = batch->handled; i < batch->requests.size(); ++i)
-    if (batch->requests[i].type == MessageType::kCall) batch->requests[i].waiter->answer(std::unexpected(gone));
+    if (batch->requests[i].type == MessageType::kCall) batch->requests[i].refuse(gone);
 }
 
 void Slots::run_actions(const BatchPtr& batch) {

@@ -26,13 +26,24 @@ void Slots::request(const ActorId& actor, const std::shared_ptr<ServedKind>& kin
       refused = closed_;
     } else {
       slot = find_or_make(actor, kind);
-      (way == Way::kPriority ? slot->priority : slot->requests).push_back(std::move(request));
+      auto& queue = way == Way::kPriority ? slot->priority : slot->requests;
+      if (queue.size() >= kind->options.mailbox_max)
+        refused = Error{ErrorCode::kMailboxFull, actor.to_string() + " has " + std::to_string(queue.size()) +
+                                                     " messages of this process waiting; try again later"};
+      else
+        queue.push_back(std::move(request));
     }
   }
   if (refused)
-    request.waiter->answer(std::unexpected(*refused));
+    request.refuse(*refused);
   else
     advance(slot);
+}
+
+void Slots::replace_kind(const std::shared_ptr<ServedKind>& kind) {
+  MutexLock lock(mutex_);
+  for (auto& [prefix, slot] : slots_)
+    if (slot->id.space == kind->space && slot->id.kind == kind->name) slot->kind = kind;
 }
 
 void Slots::mailbox_ready(const ActorId& actor, const std::shared_ptr<ServedKind>& kind, Task drained) {
@@ -55,8 +66,6 @@ Slots::SlotPtr Slots::find_or_make(const ActorId& actor, const std::shared_ptr<S
   auto [found, made] = slots_.try_emplace(prefix);
   if (made) found->second = std::make_shared<Slot>(actor, std::move(prefix), kind);
   const SlotPtr& slot = found->second;
-  // Served anew, with other code.
-  if (!slot->busy) slot->kind = kind;
   if (slot->idle) {
     idle_.erase(*slot->idle);
     slot->idle.reset();
@@ -108,7 +117,10 @@ Slots::BatchPtr Slots::next_batch(Slot& slot, After& after) {
       from.pop_front();
     }
   };
-  if (!slot.priority.empty()) {
+  bool others = (slot.in_mailbox && now >= slot.retry_at) || !slot.requests.empty();
+  // Urgent messages come first, but not always: those who wait in order are not to starve.
+  slot.was_priority = !slot.priority.empty() && !(slot.was_priority && others);
+  if (slot.was_priority) {
     auto batch = make(Batch::Mode::kPriority);
     take(slot.priority, batch->requests);
     return batch;
@@ -122,12 +134,18 @@ Slots::BatchPtr Slots::next_batch(Slot& slot, After& after) {
 
 void Slots::push_requests(Slot& slot, After& after) {
   if (slot.requests.empty()) return;
-  std::vector<Request> requests(std::make_move_iterator(slot.requests.begin()),
-                                std::make_move_iterator(slot.requests.end()));
-  slot.requests.clear();
-  after.push_back([this, id = slot.id, requests = std::move(requests)]() mutable {
-    home_.callers().push(id, std::move(requests));
-  });
+  // In parts that fit into a transaction, one after the other.
+  constexpr std::size_t kPartMessages = 256, kPartBytes = 2'000'000;
+  while (!slot.requests.empty()) {
+    std::vector<Request> part;
+    for (std::size_t bytes = 0; !slot.requests.empty() && part.size() < kPartMessages && bytes < kPartBytes;) {
+      bytes += slot.requests.front().message.encoded_size();
+      part.push_back(std::move(slot.requests.front()));
+      slot.requests.pop_front();
+    }
+    after.push_back(
+        [this, id = slot.id, part = std::move(part)]() mutable { home_.callers().push(id, std::move(part)); });
+  }
 }
 
 void Slots::not_in_mailbox(Slot& slot, After& after) {
@@ -175,7 +193,7 @@ void Slots::finish(const SlotPtr& slot, const BatchPtr& batch, After after) {
     // Those that were not come to are next, in front of those that came since.
     for (std::size_t i = batch->requests.size(); i-- > batch->handled;) {
       Request& request = batch->requests[i];
-      if (request.waiter && !request.waiter->answered()) queue.push_front(std::move(request));
+      if (!request.over) queue.push_front(std::move(request));
     }
     if (slot->in_mailbox && slot->retry_at > home_.scheduler().now()) again = slot->retry_at;
     if (slot->pause_until > home_.scheduler().now()) again = std::max(again, slot->pause_until);
@@ -221,21 +239,20 @@ void Slots::close(const Error& why) {
 void Slots::when_idle(Task idle) {
   {
     MutexLock lock(mutex_);
-    idle_callback_ = std::move(idle);
+    when_idle_.push_back(std::move(idle));
   }
   check_idle();
 }
 
 void Slots::check_idle() {
-  Task idle;
+  std::vector<Task> tasks;
   {
     MutexLock lock(mutex_);
-    if (!closed_ || !idle_callback_ || !locked_.empty()) return;
+    if (!closed_ || when_idle_.empty() || !locked_.empty()) return;
     if (std::ranges::any_of(slots_, [](const auto& entry) { return entry.second->busy; })) return;
-    idle = std::move(idle_callback_);
-    idle_callback_ = nullptr;
+    tasks.swap(when_idle_);
   }
-  idle();
+  run_all(tasks);
 }
 
 std::size_t Slots::size() {

@@ -36,6 +36,8 @@ class Slots {
   /// Somebody has seen that the mailbox may have messages. `drained` is called once it has been looked after.
   void mailbox_ready(const ActorId& actor, const std::shared_ptr<ServedKind>& kind, Task drained)
       PERDURE_EXCLUDES(mutex_);
+  /// From now on the actors of a kind are handled by this.
+  void replace_kind(const std::shared_ptr<ServedKind>& kind) PERDURE_EXCLUDES(mutex_);
   /// The session is over: whoever works under a lock is told.
   void cancel_locked() PERDURE_EXCLUDES(mutex_);
   /// Begins nothing more; those of this process who wait are answered with `why`.
@@ -60,6 +62,7 @@ class Slots {
     bool locked = false;
     std::deque<Request> requests;
     std::deque<Request> priority;
+    bool was_priority = false;  ///< The last batch: then others have their turn first.
     std::optional<Loaded> cached;
     std::size_t cached_bytes = 0;
     std::size_t batch_limit = SIZE_MAX;  ///< For the next batch, after one failed in the middle.
@@ -114,6 +117,8 @@ class Slots {
   void look_at_mailbox(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);
   void handle(const SlotPtr& slot, const BatchPtr& batch);
   void overran(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);
+  /// The handlers will not run: this node is closing.
+  void not_handled(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);
   void handled(const SlotPtr& slot, const BatchPtr& batch);
   void commit(const SlotPtr& slot, const BatchPtr& batch);
   void committed(const SlotPtr& slot, const BatchPtr& batch, Result<Verdict> verdict, Receipt receipt)
@@ -154,7 +159,7 @@ class Slots {
   /// In the order in which they began.
   std::vector<std::shared_ptr<LockedJob>> locked_ PERDURE_GUARDED_BY(mutex_);
   std::optional<Error> closed_ PERDURE_GUARDED_BY(mutex_);
-  Task idle_callback_ PERDURE_GUARDED_BY(mutex_);
+  std::vector<Task> when_idle_ PERDURE_GUARDED_BY(mutex_);
 };
 
 }  // namespace perdure::actor

@@ -175,6 +175,10 @@ std::shared_ptr<StoreImpl> StoreImpl::shared(std::unique_ptr<StoreImpl> store) {
           }};
 }
 
+bool StoreImpl::must_not_block() const {
+  return in_body || manual_ || !blocking_calls_ || scheduler_.runs_here();
+}
+
 Result<Receipt> StoreImpl::run(Call::BodyFn body, const TransactOptions& options) {
   if (in_body)
     return fail(ErrorCode::kInvalidArgument,

@@ -51,7 +51,7 @@ class StoreImpl {
   const Limits& limits() const { return limits_; }
   const StoreOptions& options() const { return options_; }
   /// Whether to wait for a callback would be to wait for this very thread.
-  bool must_not_block() const { return manual_ || !blocking_calls_ || scheduler_.runs_here(); }
+  bool must_not_block() const;
   Engine& engine() { return *engine_; }
   /// Lives as long as the store is open.
   Scheduler& scheduler() { return scheduler_; }

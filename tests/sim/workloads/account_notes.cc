@@ -127,8 +127,8 @@ void AccountNotes::read(Reader& reader, Found& found) {
     check_ready(reader, actor, [&](const std::string& what) { wrong(name, what); });
   }
   for (const Row& row : reader.get_range(tuple::extensions(actor::due_prefix()))) {
-    auto parts = tuple::unpack_as<std::string, std::string, std::string, tuple::Blob>(row.value);
-    if (parts) ++found.waiting[id_in(Value::decode(std::get<3>(*parts).bytes).value_or(Value()))];
+    auto delayed = actor::decode_delayed(row.value);
+    if (delayed) ++found.waiting[id_in(Value::decode(delayed->body).value_or(Value()))];
   }
   for (const Row& row : reader.get_range(prefix_range("sent/"))) found.rows.insert(std::stoll(row.key.substr(5)));
 }
