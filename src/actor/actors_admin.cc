@@ -18,6 +18,8 @@ auto answering(VoidDone done) {
   return [done = std::move(done)](Result<void> result, Receipt) mutable { done(std::move(result)); };
 }
 
+constexpr Duration kYear = std::chrono::hours(24 * 365);
+
 /// Calls that one transaction fails.
 constexpr std::size_t kCallsAtOnce = 2'000;
 
@@ -94,7 +96,7 @@ void ActorsImpl::reply(const From& to, Result<Value> reply, VoidDone done) {
 void ActorsImpl::collect(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done) {
   auto use = enter();
   if (!use) return done(fail(ErrorCode::kClosed, "the actors of this node are closed"));
-  housekeeping_.collect(std::clamp<Duration>(age, Duration::zero(), std::chrono::hours(24 * 365)), std::move(done));
+  housekeeping_.collect(std::clamp<Duration>(age, -kYear, kYear), std::move(done));
 }
 
 Result<ActorInfo> ActorsImpl::inspect(const ActorId& actor) {
