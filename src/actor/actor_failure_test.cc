@@ -20,7 +20,7 @@ TEST_F(ActorFailureTest, WhatAlwaysFailsBecomesADeadLetterAndItsCallerIsTold) { 
   Actors pusher = open();
   auto failed = pusher.of<Counter>("a").call(Fail{100});
   ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().code, ErrorCode::kHandlerFailed);
+  EXPECT_EQ(code_of(failed), ErrorCode::kHandlerFailed);
   EXPECT_NE(failed.error().message.find("not yet"), std::string::npos) << failed.error().message;
   EXPECT_EQ(pusher.of<Counter>("a").call(Get{}).value(), 0) << "those behind it go on";
   auto info = actors.actor("counter", "a").inspect();
@@ -49,13 +49,15 @@ TEST_F(ActorFailureTest, DeadLettersCanBeRedriven) {  // DGEN-B6
   EXPECT_EQ(pusher.actor("counter", "a").redrive().value(), 0U);
 }
 
-TEST_F(ActorFailureTest, TheOthersOfABatchAreNotHeldBack) {
+TEST_F(ActorFailureTest, TheOthersOfABatchAreNotHeldBack) {  // DGEN-26
   Actors pusher = open();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(pusher.of<Counter>("a").cast(Add{1}));
+  ASSERT_TRUE(pusher.of<Counter>("a").cast(Pass{"b", 3}));
   ASSERT_TRUE(pusher.of<Counter>("a").cast(Fail{100}));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(pusher.of<Counter>("a").cast(Add{10}));
   Actors actors = node();
-  EXPECT_EQ(pusher.of<Counter>("a").call(Get{}).value(), 55);
+  EXPECT_EQ(pusher.of<Counter>("a").call(Get{}).value(), 52);
+  EXPECT_EQ(pusher.of<Counter>("b").call(Get{}).value(), 3) << "what they ask for is done once";
   EXPECT_EQ(actors.actor("counter", "a").inspect()->dead, 1U);
 }
 
@@ -64,14 +66,64 @@ TEST_F(ActorFailureTest, AMessageThatTheKindDoesNotTakeIsRefusedAtOnce) {  // DG
   Actors pusher = open();
   for (Actors& from : {std::ref(actors), std::ref(pusher)}) {
     auto unknown = from.actor("counter", "a").call(Value(Value::Map{{"Nonsense", Value()}}));
-    EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(code_of(unknown), ErrorCode::kInvalidArgument);
     EXPECT_NE(unknown.error().message.find("Add, Get"), std::string::npos) << unknown.error().message;
     auto wrong = from.actor("counter", "a").call(Value(Value::Map{{"Add", Value(Value::Map{{"by", "x"}})}}));
-    EXPECT_EQ(wrong.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(code_of(wrong), ErrorCode::kInvalidArgument);
     auto no_call = from.of<Counter>("a").call(Tell{});
-    EXPECT_EQ(no_call.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(code_of(no_call), ErrorCode::kInvalidArgument);
   }
   EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 0);
+}
+
+TEST_F(ActorFailureTest, ACastThatTheKindDoesNotTakeBecomesADeadLetter) {  // DGEN-U18
+  Actors actors = node();
+  EXPECT_EQ(code_of(actors.of<Counter>("inline").cast(Get{})), ErrorCode::kInvalidArgument);
+  Actors pusher = open();
+  ASSERT_TRUE(pusher.of<Counter>("a").cast(Get{})) << "who pushes does not know the kind";
+  EXPECT_EQ(pusher.of<Counter>("a").call(Get{}).value(), 0);
+  EXPECT_EQ(pusher.actor("counter", "a").inspect()->dead, 1U);
+}
+
+/// Asks for the lock, and has nothing to do under it.
+struct Careless {
+  static constexpr std::string_view kKind = "careless";
+  struct State {
+    PERDURE_DESCRIBE(State)
+  };
+  using Messages = MessageList<Get>;
+  Answer<std::int64_t> handle_call(const Get&, State&, Turn&) { return take_lock; }
+};
+
+TEST_F(ActorFailureTest, TheLockWithoutHandleLockedIsAnErrorAndFreed) {  // DGEN-U18, DGEN-U13
+  Actors actors = open();
+  ASSERT_TRUE(actors.serve(Careless{}));
+  for (int i = 0; i < 2; ++i) {
+    auto refused = actors.of<Careless>("a").call(Get{});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("has no handle_locked"), std::string::npos) << refused.error().message;
+  }
+}
+
+/// The counter with another state of the same schema.
+struct Texts : Counter {
+  struct State {
+    std::string count;
+    PERDURE_DESCRIBE(State, count)
+  };
+  using Messages = MessageList<Get>;
+  Answer<std::int64_t> handle_call(const Get&, State&, Turn&) { return 0; }
+};
+
+TEST_F(ActorFailureTest, AStateThatTheKindCannotReadIsAnErrorAndStays) {  // DGEN-U18
+  { ASSERT_TRUE(node().of<Counter>("a").cast(Add{4})); }
+  Actors actors = open();
+  ASSERT_TRUE(actors.serve(Texts{}, quick()));
+  auto refused = actors.of<Texts>("a").call(Get{});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(code_of(refused), ErrorCode::kHandlerFailed);
+  EXPECT_NE(refused.error().message.find("cannot be read"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(*actors.actor("counter", "a").inspect()->state->find("count")->as_integer(), 4);
 }
 
 TEST_F(ActorFailureTest, AHandlerThatHangsIsGivenUpAndHoldsUpNobody) {  // DGEN-U1: too slow
@@ -99,17 +151,28 @@ TEST_F(ActorFailureTest, AHandlerThatHangsIsGivenUpAndHoldsUpNobody) {  // DGEN-
   EXPECT_EQ(actors.of<Counter>("slow").call(Get{}).value(), 1);
 }
 
+TEST_F(ActorFailureTest, WhatComesToAnEndPastItsLimitHasFailed) {  // DGEN-U1: too slow
+  Actors actors = open();
+  // Nobody is given up for an hour, so that it is judged by what it took.
+  ASSERT_TRUE(actors.serve(counter, {.limit = 1ns, .attempts_max = 1, .batch_time = 1h}));
+  auto failed = actors.of<Counter>("a").call(Add{1});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::kHandlerFailed);
+  EXPECT_NE(failed.error().message.find("past its limit"), std::string::npos) << failed.error().message;
+  EXPECT_FALSE(actors.of<Counter>("a").state().value());
+}
+
 TEST_F(ActorFailureTest, AFullMailboxSaysSo) {
   Actors serving = node({.consume = false, .mailbox_max = 3});
   Actors pusher = open();
   EXPECT_TRUE(eventually([&] { return rows(kind_key("default", "counter")).empty(); }));
   ASSERT_TRUE(pusher.of<Counter>("a").cast_many(std::vector<Add>(2)));
   auto too_many = pusher.of<Counter>("a").cast_many(std::vector<Add>(2));
-  EXPECT_EQ(too_many.error().code, ErrorCode::kMailboxFull);
+  EXPECT_EQ(code_of(too_many), ErrorCode::kMailboxFull);
   EXPECT_TRUE(too_many.error().retryable());
   ASSERT_TRUE(pusher.of<Counter>("a").cast(Add{}));
-  EXPECT_EQ(pusher.of<Counter>("a").cast(Add{}).error().code, ErrorCode::kMailboxFull);
-  EXPECT_EQ(pusher.of<Counter>("a").call(Add{}).error().code, ErrorCode::kMailboxFull);
+  EXPECT_EQ(code_of(pusher.of<Counter>("a").cast(Add{})), ErrorCode::kMailboxFull);
+  EXPECT_EQ(code_of(pusher.of<Counter>("a").call(Add{})), ErrorCode::kMailboxFull);
   EXPECT_EQ(waiting("a"), 0U);
   EXPECT_TRUE(pusher.of<Counter>("b").cast(Add{})) << "others are not concerned";
 }
@@ -117,22 +180,22 @@ TEST_F(ActorFailureTest, AFullMailboxSaysSo) {
 TEST_F(ActorFailureTest, NamesAndMessagesThatCannotBeAreRefused) {
   Actors actors = node();
   for (const char* bad : {"", ".", "..", "a\nb", "\xff"})
-    EXPECT_EQ(actors.of<Counter>(bad).cast(Add{}).error().code, ErrorCode::kInvalidArgument) << bad;
-  EXPECT_EQ(actors.of<Counter>(std::string(201, 'x')).cast(Add{}).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(code_of(actors.of<Counter>(bad).cast(Add{})), ErrorCode::kInvalidArgument) << bad;
+  EXPECT_EQ(code_of(actors.of<Counter>(std::string(201, 'x')).cast(Add{})), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(actors.of<Counter>(std::string(200, 'x')).cast(Add{}));
-  EXPECT_EQ(actors.actor("no kind", "a").cast(Value()).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(actors.in("no/space").actor("counter", "a").cast(Value()).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(actors.actor("counter", "a").cast(Value("\xff")).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(actors.actor("counter", "a").cast(Value(std::string(kMessageBytesMax, 'x'))).error().code,
+  EXPECT_EQ(code_of(actors.actor("no kind", "a").cast(Value())), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(actors.in("no/space").actor("counter", "a").cast(Value())), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(actors.actor("counter", "a").cast(Value("\xff"))), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(actors.actor("counter", "a").cast(Value(std::string(kMessageBytesMax, 'x')))),
             ErrorCode::kTooLarge);
-  EXPECT_EQ(actors.actor("counter", "a").inspect().error().code, ErrorCode::kNotFound) << "nothing has changed";
-  EXPECT_EQ(actors.serve(counter, {.attempts_max = 0}).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(actors.serve("counter", nullptr).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(actors.actor("counter", "a").inspect()), ErrorCode::kNotFound) << "nothing has changed";
+  EXPECT_EQ(code_of(actors.serve(counter, {.attempts_max = 0})), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(actors.serve("counter", nullptr)), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(ActorFailureTest, AReplyOrStateThatIsTooLargeIsAFailureOfItsMessage) {
   Actors actors = node();
-  EXPECT_EQ(actors.of<Counter>("a").call(Big{kReplyBytesMax + 1}).error().code, ErrorCode::kHandlerFailed);
+  EXPECT_EQ(code_of(actors.of<Counter>("a").call(Big{kReplyBytesMax + 1})), ErrorCode::kHandlerFailed);
   EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 0);
 }
 
@@ -159,9 +222,7 @@ struct NewCounter : Counter {
 };
 
 TEST_F(ActorFailureTest, AStateOfAnOlderSchemaIsUpgradedWhenItIsMet) {
-  {
-    ASSERT_TRUE(node().of<Counter>("a").cast(Add{4}));
-  }
+  { ASSERT_TRUE(node().of<Counter>("a").cast(Add{4})); }
   Actors actors = open();
   ASSERT_TRUE(actors.serve(NewCounter{}));
   EXPECT_EQ(actors.of<NewCounter>("a").call(Add{1}).value(), 41);
@@ -176,7 +237,7 @@ TEST_F(ActorFailureTest, AStateOfANewerSchemaIsLeftToNewerCode) {
   ASSERT_TRUE(newer.close());
   Actors older = node();
   auto refused = older.of<Counter>("a").call(Add{1});
-  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupportedFormat);
+  EXPECT_EQ(code_of(refused), ErrorCode::kUnsupportedFormat);
   EXPECT_EQ(older.of<Counter>("b").call(Add{1}).value(), 1) << "others are not concerned";
   // What is in the mailbox waits.
   Actors pusher = open();

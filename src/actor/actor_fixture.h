@@ -45,6 +45,12 @@ class ActorFixture : public ::testing::Test {
       return txn.get(ready_key(id(name))).has_value();
     });
   }
+  /// Nothing if it succeeded; error() of what succeeded is undefined, and may well look as expected.
+  template <class R>
+  static std::optional<ErrorCode> code_of(const R& result) {
+    if (result) return std::nullopt;
+    return result.error().code;
+  }
   /// Looks until it is so; the tests' own patience.
   template <class F>
   bool eventually(F holds) {

@@ -78,8 +78,9 @@ TEST_F(ActorLockTest, AFailureUnderTheLockFreesItAndIsNotTriedAgain) {  // DGEN-
     throw std::runtime_error("broke");
   };
   auto failed = actors.of<Counter>("a").call(Slow{5});
-  EXPECT_EQ(failed.error().code, ErrorCode::kHandlerFailed);
+  EXPECT_EQ(code_of(failed), ErrorCode::kHandlerFailed);
   EXPECT_NE(failed.error().message.find("broke"), std::string::npos);
+  EXPECT_FALSE(actors.actor("counter", "a").inspect()->locked) << "with the answer, not at the next message";
   EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 0);
   EXPECT_EQ(runs, 1);
 }
@@ -134,7 +135,7 @@ TEST_F(ActorLockTest, TheSameEntryChangedOnBothSidesIsAConflict) {  // DGEN-B4
   began.acquire();
   EXPECT_EQ(actors.of<Counter>("a").call(Add{1}, {.way = Way::kPriority}).value(), 1);
   may_end.release();
-  EXPECT_EQ(slow->wait().error().code, ErrorCode::kConflict);
+  EXPECT_EQ(code_of(slow->wait()), ErrorCode::kConflict);
   EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 1) << "and the lock is free";
 }
 
@@ -149,13 +150,13 @@ TEST_F(ActorLockTest, AnOperatorMayUnlock) {  // DGEN-B1
   auto slow = start(actors, "a", Slow{100});
   began.acquire();
   ASSERT_TRUE(actors.actor("counter", "a").unlock());
-  EXPECT_EQ(slow->wait().error().code, ErrorCode::kStaleToken);
+  EXPECT_EQ(code_of(slow->wait()), ErrorCode::kStaleToken);
   told.acquire();
   EXPECT_EQ(actors.of<Counter>("a").call(Add{1}).value(), 1);
   may_end.release();
   ASSERT_TRUE(actors.close());
   EXPECT_EQ(node().of<Counter>("a").state().value()->count, 1) << "what was done under the lost lock changes nothing";
-  EXPECT_EQ(open().actor("counter", "a").unlock().error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(open().actor("counter", "a").unlock()), ErrorCode::kNotFound);
 }
 
 TEST_F(ActorLockTest, TheEndOfItsSessionFreesItAndTellsTheCaller) {  // DGEN-B1
@@ -173,11 +174,27 @@ TEST_F(ActorLockTest, TheEndOfItsSessionFreesItAndTellsTheCaller) {  // DGEN-B1
     SystemAccess access(txn);
     session::end_rows(txn, holder);
   }));
-  EXPECT_EQ(slow->wait().error().code, ErrorCode::kStaleToken);
+  EXPECT_EQ(code_of(slow->wait()), ErrorCode::kStaleToken);
   EXPECT_EQ(behind->wait().value(), 1);
   may_end.release();
   ASSERT_TRUE(dying->close());
   EXPECT_EQ(pusher.of<Counter>("a").call(Get{}).value(), 1);
+}
+
+TEST_F(ActorLockTest, TheEndOfItsSessionTellsTheCallerThoughNoMessageFollows) {  // DGEN-B1
+  Actors other = node();
+  Actors dying = open();
+  ASSERT_TRUE(dying.serve(counter));
+  auto slow = start(dying, "a", Slow{100});
+  began.acquire();
+  SessionId holder = dying.actor("counter", "a").inspect()->locked->owner;
+  ASSERT_TRUE(store.transact([&](Transaction& txn) {
+    SystemAccess access(txn);
+    session::end_rows(txn, holder);
+  }));
+  EXPECT_EQ(code_of(slow->wait()), ErrorCode::kStaleToken);
+  may_end.release();
+  ASSERT_TRUE(dying.close());
 }
 
 TEST_F(ActorLockTest, ClosingGivesTheLockBack) {  // DGEN-B1
@@ -199,15 +216,32 @@ TEST_F(ActorLockTest, KillAndResetFreeTheLock) {  // DGEN-B2, DGEN-B3
     auto slow = start(actors, "a", Slow{100});
     began.acquire();
     Actor a = actors.actor("counter", "a");
+    SessionId holder = a.inspect()->locked->owner;
+    Bytes held = session::held_key(holder, kHeldLock);
+    EXPECT_EQ(rows(held).size(), 1U);
     ASSERT_TRUE(kill ? a.kill() : a.reset());
+    EXPECT_TRUE(rows(held).empty()) << "nothing is left for whoever sweeps after the holder";
     EXPECT_EQ(actors.of<Counter>("a").call(Add{1}).value(), 1);
     auto reply = slow->wait();
-    EXPECT_EQ(reply.error().code, kill ? ErrorCode::kActorGone : ErrorCode::kStaleToken);
+    EXPECT_EQ(code_of(reply), kill ? ErrorCode::kActorGone : ErrorCode::kStaleToken);
     may_end.release();
     ASSERT_TRUE(actors.close());
     EXPECT_EQ(*node().of<Counter>("a").call(Get{}), 1);
     ASSERT_TRUE(open().actor("counter", "a").kill());
   }
+}
+
+TEST_F(ActorLockTest, StopFromOutsideFreesTheLockAndTellsItsCaller) {  // DGEN-U7, DGEN-B3, DGEN-B13
+  Actors actors = node();
+  auto slow = start(actors, "a", Slow{100});
+  began.acquire();
+  ASSERT_TRUE(actors.actor("counter", "a").stop("enough"));
+  EXPECT_EQ(code_of(slow->wait()), ErrorCode::kActorGone);
+  EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 0);
+  may_end.release();
+  ASSERT_TRUE(actors.close());
+  // Nothing else was changed that it could be in conflict with.
+  EXPECT_EQ(node().of<Counter>("a").call(Get{}).value(), 0) << "what was done under the lost lock changes nothing";
 }
 
 }  // namespace

@@ -19,9 +19,7 @@ TEST_F(ActorTest, ACallChangesTheStateAndIsAnswered) {  // DGEN-1, DGEN-8, DGEN-
 }
 
 TEST_F(ActorTest, TheStateOutlivesEveryNode) {  // DGEN-1, DGEN-2
-  {
-    ASSERT_TRUE(node().of<Counter>("visits").cast(Add{4}));
-  }
+  { ASSERT_TRUE(node().of<Counter>("visits").cast(Add{4})); }
   EXPECT_EQ(node().of<Counter>("visits").call(Get{}).value(), 4);
 }
 
@@ -59,6 +57,19 @@ TEST_F(ActorTest, NodesThatServeTheSameActorSeeEachOthersChanges) {  // DGEN-2, 
   EXPECT_EQ(replies, each_once);
 }
 
+/// The counter under another name.
+struct Gauge : Counter {
+  static constexpr std::string_view kKind = "gauge";
+};
+
+TEST_F(ActorTest, KindsDoNotMeet) {  // DGEN-6
+  Actors actors = node();
+  ASSERT_TRUE(actors.serve(Gauge{}));
+  EXPECT_EQ(actors.of<Counter>("a").call(Add{1}).value(), 1);
+  EXPECT_EQ(actors.of<Gauge>("a").call(Add{10}).value(), 10);
+  EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 1);
+}
+
 TEST_F(ActorTest, SpacesDoNotMeet) {  // DGEN-4, DGEN-6
   Actors actors = node();
   Actors other = actors.in("other");
@@ -68,6 +79,16 @@ TEST_F(ActorTest, SpacesDoNotMeet) {  // DGEN-4, DGEN-6
   EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 1);
   ASSERT_TRUE(other.actor("counter", "a").kill());
   EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 1);
+}
+
+TEST_F(ActorTest, ACastToAnotherSpaceIsAFailureOfItsMessage) {  // DGEN-4
+  Actors actors = node();
+  counter.hooks->call = [](Turn& turn) { turn.cast({"other", "counter", "a"}, Add{1}); };
+  auto refused = actors.of<Counter>("a").call(Add{1});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(code_of(refused), ErrorCode::kHandlerFailed);
+  EXPECT_NE(refused.error().message.find("would leave the space"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(rows(prefix_of({"other", "counter", "a"})).empty());
 }
 
 TEST_F(ActorTest, ActorsAreListedInOrderByPrefix) {  // DGEN-5
@@ -158,18 +179,28 @@ TEST_F(ActorTest, AReplyInTheStoreIsCutIntoChunks) {  // DGEN-14, DGEN-15
   auto chunks = rows(waiting_key(prefix_of(a)));
   ASSERT_EQ(chunks.size(), 3U);
   EXPECT_EQ(chunks[0].key, sentinel_key(prefix_of(a), caller));
-  auto read = store.transact([&](Transaction& txn) {
+  auto read = [&] {
+    auto seen = store.transact([&](Transaction& txn) {
+      SystemAccess access(txn);
+      return read_reply(txn, prefix_of(a), caller);
+    });
+    return seen->reply.value();
+  };
+  EXPECT_EQ(read().value().as_text()->size(), 250'000U);
+  ASSERT_TRUE(store.transact([&](Transaction& txn) {
     SystemAccess access(txn);
-    return read_reply(txn, prefix_of(a), caller);
-  });
-  EXPECT_EQ(read->reply->value().as_text()->size(), 250'000U);
+    write_reply(txn, prefix_of(a), caller, Value("another"));
+  }));
+  auto again = read();
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_EQ(again->as_text()->size(), 250'000U) << "the first reply counts";
 }
 
 TEST_F(ActorTest, ATimedOutCallIsStillExecutedAndLeavesNothingBehind) {  // DGEN-21, DGEN-24, DGEN-B7
   Actors pusher = open();
   auto late = pusher.of<Counter>("a").call(Add{5}, {.timeout = 1ms});
   ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code, ErrorCode::kReplyTimeout);
+  EXPECT_EQ(code_of(late), ErrorCode::kReplyTimeout);
   EXPECT_EQ(late.error().outcome(), Outcome::kUnknown);
   EXPECT_TRUE(eventually([&] { return waiting("a") == 0; }));
   Actors serving = node();
@@ -181,7 +212,7 @@ TEST_F(ActorTest, ATimeoutThatIsOverBeforeThePushReturnsLeavesNothingBehind) {  
   Actors pusher = open();
   for (int i = 0; i < 50; ++i) {
     auto late = pusher.of<Counter>("a").call(Add{1}, {.timeout = Duration::zero()});
-    EXPECT_EQ(late.error().code, ErrorCode::kReplyTimeout);
+    EXPECT_EQ(code_of(late), ErrorCode::kReplyTimeout);
   }
   EXPECT_TRUE(eventually([&] { return waiting("a") == 0; }));
 }
@@ -247,6 +278,45 @@ TEST_F(ActorTest, ACallerIsNamedByItsActorItsTimeAndAReference) {  // DGEN-12
   EXPECT_TRUE(key.starts_with(waiting_key(prefix_of(from.actor))));
 }
 
+TEST_F(ActorTest, CallersThatWaitAreToldApartAndSayWhenTheyCame) {  // DGEN-12, DGEN-28
+  Actors pusher = open();
+  std::counting_semaphore<> answered{0};
+  for (int i = 0; i < 2; ++i)
+    pusher.of<Counter>("a").call_async(Get{}, {.timeout = 60s}, [&](const auto&) { answered.release(); });
+  EXPECT_TRUE(eventually([&] { return waiting("a") == 2; }));
+  auto pushed = std::chrono::duration_cast<std::chrono::seconds>(
+                    pusher.actor("counter", "a").inspect()->oldest->time_since_epoch())
+                    .count();
+  Bytes under = waiting_key(prefix_of(id("a")));
+  std::set<std::uint64_t> numbers;
+  for (const Row& row : rows(under)) {
+    auto parts = tuple::unpack_after<std::int64_t, Stamp, std::uint64_t, std::uint64_t>(under, row.key);
+    ASSERT_TRUE(parts);
+    EXPECT_LE(std::abs(std::get<0>(*parts) - pushed), 1);
+    numbers.insert(std::get<2>(*parts));
+  }
+  EXPECT_EQ(numbers.size(), 2U);
+  ASSERT_TRUE(pusher.actor("counter", "a").kill());
+  answered.acquire();
+  answered.acquire();
+}
+
+TEST_F(ActorTest, ACastIsInTheStoreWhenItReturns) {  // DGEN-B10
+  Actors pusher = open();
+  Actors looking = open();
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(pusher.of<Counter>("pushed").cast(Add{1}));
+    ASSERT_EQ(looking.actor("counter", "pushed").inspect().value_or(ActorInfo{}).mailbox_length, i);
+  }
+  Actors serving = node();
+  for (std::int64_t i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(serving.of<Counter>("inline").cast(Add{1}));
+    auto state = looking.of<Counter>("inline").state();
+    ASSERT_TRUE(state && *state);
+    ASSERT_EQ((*state)->count, i);
+  }
+}
+
 TEST_F(ActorTest, CastManyIsAllOrNothingAndInOrder) {  // DGEN-U5
   Actors pusher = open();
   ASSERT_TRUE(pusher.of<Counter>("a").cast_many(std::vector<Add>{{1}, {2}, {3}}));
@@ -258,7 +328,7 @@ TEST_F(ActorTest, CastManyIsAllOrNothingAndInOrder) {  // DGEN-U5
     EXPECT_EQ(item->stamp.version, decode_item(mailbox_key(prefix_of(id("a"))), items[0])->stamp.version);
   }
   std::vector<Value> one_bad = {Value(1), Value(std::string(kMessageBytesMax + 1, 'x'))};
-  EXPECT_EQ(pusher.actor("counter", "b").cast_many(one_bad).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(code_of(pusher.actor("counter", "b").cast_many(one_bad)), ErrorCode::kTooLarge);
   EXPECT_TRUE(rows_of("b").empty());
 }
 
@@ -314,9 +384,10 @@ TEST_F(ActorTest, ACastMayBeDelayed) {
   Actors actors = node();
   ASSERT_TRUE(actors.of<Counter>("a").cast(Add{1}, {.delay = 1h}));
   ASSERT_TRUE(actors.of<Counter>("a").cast(Pass{"b", 5, 1}));
+  ASSERT_TRUE(actors.of<Counter>("a").cast(Pass{"c", 0, 3'600'000}));
   EXPECT_TRUE(eventually([&] { return actors.of<Counter>("b").call(Get{}).value_or(0) == 5; }));
   EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), -5) << "an hour is not over";
-  EXPECT_EQ(rows(due_prefix()).size(), 1U);
+  EXPECT_EQ(rows(due_prefix()).size(), 2U);
 }
 
 TEST_F(ActorTest, ActionsRunAfterTheCommitInOrderUntilOneHalts) {  // DGEN-22, DGEN-U4
@@ -342,6 +413,29 @@ TEST_F(ActorTest, ActionsRunAfterTheCommitInOrderUntilOneHalts) {  // DGEN-22, D
   done.acquire();
   ASSERT_TRUE(actors.close());
   EXPECT_EQ(ran, (std::vector<std::string>{"first saw {\"asking\":[],\"count\":3}", "second"}));
+}
+
+TEST_F(ActorTest, ActionsRunForTheAttemptThatCommitsOnly) {  // DGEN-22, DGEN-25, DGEN-U16
+  Actors actors = node();
+  std::atomic<int> tried = 0;
+  std::atomic<int> ran = 0;
+  std::binary_semaphore done{0};
+  counter.hooks->call = [&](Turn& turn) {
+    turn.add({"refused twice", [&](Transaction&) -> Result<void> {
+                if (++tried <= 2) return fail(ErrorCode::kUnavailable, "not now");
+                return {};
+              }});
+    turn.after_commit([&](const Value&) {
+      ++ran;
+      if (tried > 2) done.release();
+      return Next::kGoOn;
+    });
+  };
+  ASSERT_TRUE(actors.of<Counter>("a").cast(Add{3}));
+  done.acquire();
+  ASSERT_TRUE(actors.close());
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(node().of<Counter>("a").state().value()->count, 3);
 }
 
 TEST_F(ActorTest, AnActionThatThrowsSkipsTheRestAndTheStateStays) {  // DGEN-U4
@@ -375,7 +469,7 @@ TEST_F(ActorTest, PriorityMessagesPassTheMailbox) {  // DGEN-10
   EXPECT_EQ(reading.of<Counter>("a").call(Get{}, {.way = Way::kPriority}).value(), 20);
   EXPECT_EQ(pusher.actor("counter", "a").inspect()->mailbox_length, 1U);
   auto refused = pusher.of<Counter>("a").call(Get{}, {.way = Way::kPriority});
-  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(refused), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(ActorTest, InfosAreHandledAtOnceAndUnknownOnesIgnored) {  // DGEN-U8
@@ -401,7 +495,7 @@ TEST_F(ActorTest, DefaultsAreThoseOfTheDesign) {  // DGEN-U1
   EXPECT_EQ(KindOptions{}.limit, 5s);
   EXPECT_TRUE(KindOptions{}.consume);
   EXPECT_GT(ActorsOptions{}.cache_bytes, 0U);
-  EXPECT_EQ(Actors::open(store, {.space = ""}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(Actors::open(store, {.space = ""})), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(ActorTest, BlockingCallsAreRefusedWhereTheyWouldWaitForThemselves) {
