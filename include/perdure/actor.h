@@ -189,8 +189,8 @@ class PERDURE_EXPORT Actor {
   void kill_async(VoidDone done);
   /// Errors of the transaction: kTooLarge for an actor with more than a few thousand rows.
   void kill(Transaction& txn);
-  /// Puts the state back to what the kind's init says, and frees the lock. The mailbox stays; callers that the actor was
-  /// to reply to later wait until their timeout. This node must serve the kind.
+  /// Puts the state back to what the kind's init says, and frees the lock. The mailbox stays; callers whom the actor
+  /// was to answer later wait until their timeout. This node must serve the kind.
   [[nodiscard]] Result<void> reset();
   void reset_async(VoidDone done);
   /// Frees the lock, whoever holds it: what runs under it can no longer commit, and its caller gets kStaleToken.

@@ -293,7 +293,9 @@ TEST_F(ActorAdminTest, AClosedNodeRefusesAndKeepsNothing) {
 }
 
 TEST_F(ActorAdminTest, ANodeThatIsDroppedEndsItsSession) {
-  { Actors actors = node(); }
+  {
+    Actors actors = node();
+  }
   EXPECT_TRUE(eventually([&] { return store.transact([](Transaction& txn) { return Session::list(txn); })->empty(); }));
 }
 

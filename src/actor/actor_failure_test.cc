@@ -116,7 +116,9 @@ struct Texts : Counter {
 };
 
 TEST_F(ActorFailureTest, AStateThatTheKindCannotReadIsAnErrorAndStays) {  // DGEN-U18
-  { ASSERT_TRUE(node().of<Counter>("a").cast(Add{4})); }
+  {
+    ASSERT_TRUE(node().of<Counter>("a").cast(Add{4}));
+  }
   Actors actors = open();
   ASSERT_TRUE(actors.serve(Texts{}, quick()));
   auto refused = actors.of<Texts>("a").call(Get{});
@@ -222,7 +224,9 @@ struct NewCounter : Counter {
 };
 
 TEST_F(ActorFailureTest, AStateOfAnOlderSchemaIsUpgradedWhenItIsMet) {
-  { ASSERT_TRUE(node().of<Counter>("a").cast(Add{4})); }
+  {
+    ASSERT_TRUE(node().of<Counter>("a").cast(Add{4}));
+  }
   Actors actors = open();
   ASSERT_TRUE(actors.serve(NewCounter{}));
   EXPECT_EQ(actors.of<NewCounter>("a").call(Add{1}).value(), 41);

@@ -19,7 +19,9 @@ TEST_F(ActorTest, ACallChangesTheStateAndIsAnswered) {  // DGEN-1, DGEN-8, DGEN-
 }
 
 TEST_F(ActorTest, TheStateOutlivesEveryNode) {  // DGEN-1, DGEN-2
-  { ASSERT_TRUE(node().of<Counter>("visits").cast(Add{4})); }
+  {
+    ASSERT_TRUE(node().of<Counter>("visits").cast(Add{4}));
+  }
   EXPECT_EQ(node().of<Counter>("visits").call(Get{}).value(), 4);
 }
 

@@ -39,6 +39,8 @@ void Slots::start_locked(const SlotPtr& slot, const BatchPtr& batch, const Head&
   auto ended = home_.guarded([this, job] { unlock(job, job->base); });
   auto run = [job, ended = std::move(ended)]() mutable {
     run_locked_handler(*job);
+    // It is over for the handler: that the lock goes now is not its concern.
+    job->cancel.drop();
     ended();
   };
   // The lock is free with the end of the session, which is near.
