@@ -31,7 +31,7 @@ TEST_F(ActorTest, ACastIsHandled) {  // DGEN-9, DGEN-25
   EXPECT_EQ(actors.of<Counter>("visits").call(Get{}).value(), 4);
 }
 
-TEST_F(ActorTest, APushOnlyProcessIsServedByAnother) {  // DGEN-11, DGEN-17, DGEN-30
+TEST_F(ActorTest, APushOnlyProcessIsServedByAnother) {  // DGEN-8, DGEN-11, DGEN-17, DGEN-18, DGEN-29, DGEN-30
   Actors serving = node();
   Actors pusher = open();
   EXPECT_EQ(pusher.of<Counter>("visits").call(Add{2}).value(), 2);
@@ -107,7 +107,7 @@ TEST_F(ActorTest, ActorsAreListedInOrderByPrefix) {  // DGEN-5
   EXPECT_EQ(list({.prefix = "c"}), Ids{});
 }
 
-TEST_F(ActorTest, MessagesWaitInOrderUntilSomebodyServes) {  // DGEN-7, DGEN-27
+TEST_F(ActorTest, MessagesWaitInOrderUntilSomebodyServes) {  // DGEN-7, DGEN-9, DGEN-25, DGEN-27
   Actors pusher = open();
   for (int i = 1; i <= 20; ++i) ASSERT_TRUE(pusher.of<Counter>("a").cast(Add{i}));
   EXPECT_EQ(pusher.actor("counter", "a").inspect()->mailbox_length, 20U);
@@ -352,7 +352,7 @@ TEST_F(ActorTest, MessagesJoinATransactionOfTheCallers) {  // X-1
   EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 3);
 }
 
-TEST_F(ActorTest, EffectsCommitWithTheStateOrNotAtAll) {  // DGEN-20, DGEN-26, DGEN-B12
+TEST_F(ActorTest, EffectsCommitWithTheStateOrNotAtAll) {  // DGEN-19, DGEN-20, DGEN-26, DGEN-B12
   Actors actors = node();
   std::atomic<bool> fails = true;
   counter.hooks->call = [&](Turn& turn) {
