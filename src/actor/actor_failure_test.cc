@@ -258,5 +258,87 @@ TEST_F(ActorFailureTest, AStateOfANewerSchemaIsLeftToNewerCode) {
   EXPECT_EQ(reply.value_or(-1), 1);
 }
 
+TEST_F(ActorFailureTest, ClosingAnswersThoseWhoseHandlersHaveNotBegun) {
+  std::binary_semaphore began{0}, go_on{0};
+  counter.hooks->call = [&](Turn& turn) {
+    if (turn.actor().id != "slow") return;
+    began.release();
+    go_on.acquire();
+  };
+  Actors actors = open({.handler_threads = 1});
+  ASSERT_TRUE(actors.serve(counter));
+  std::counting_semaphore<> answered{0};
+  Result<std::int64_t> slow = 0, behind = 0;
+  auto call = [&](const char* name, Result<std::int64_t>& into) {
+    actors.of<Counter>(name).call_async(Add{1}, {.timeout = Duration::max()}, [&](Result<std::int64_t> reply) {
+      into = std::move(reply);
+      answered.release();
+    });
+  };
+  call("slow", slow);
+  began.acquire();
+  call("behind", behind);
+  std::binary_semaphore closed{0};
+  Result<void> result;
+  actors.close_async(60s, [&](Result<void> done) {
+    result = std::move(done);
+    closed.release();
+  });
+  answered.acquire();
+  EXPECT_EQ(code_of(behind), ErrorCode::kClosed);
+  go_on.release();
+  answered.acquire();
+  EXPECT_EQ(slow.value_or(-1), 1);
+  closed.acquire();
+  EXPECT_TRUE(result);
+}
+
+TEST_F(ActorFailureTest, WhateverAMessageHoldsItCanBeBuried) {
+  Actors actors = node();
+  Actors pusher = open();
+  auto refused = pusher.actor("counter", "a").call(Value(Blob{Bytes(900'000, '\0')}));
+  EXPECT_EQ(code_of(refused), ErrorCode::kInvalidArgument);
+  counter.hooks->call = [](Turn&) { throw std::runtime_error(std::string(2'000'000, 'x')); };
+  EXPECT_EQ(code_of(pusher.of<Counter>("a").call(Add{})), ErrorCode::kHandlerFailed);
+  EXPECT_EQ(actors.actor("counter", "a").inspect()->dead, 2U);
+}
+
+TEST_F(ActorFailureTest, DelayedCastsOfAnySizeArrive) {
+  Actors actors = node();
+  for (int i = 0; i < 15; ++i)
+    ASSERT_TRUE(actors.actor("counter", "a").cast(Value(std::string(900'000, 'x')), {.delay = 1ms}));
+  EXPECT_TRUE(eventually([&] { return actors.actor("counter", "a").inspect().value_or(ActorInfo{}).dead == 15; }));
+}
+
+TEST_F(ActorFailureTest, ADelayBeyondTheEndOfTimeIsOneThatDoesNotEnd) {
+  Actors actors = node();
+  ASSERT_TRUE(actors.of<Counter>("a").cast(Add{1}, {.delay = Duration::max()}));
+  EXPECT_EQ(actors.of<Counter>("a").call(Get{}).value(), 0);
+  EXPECT_EQ(rows(due_prefix()).size(), 1U);
+}
+
+/// Sends itself a message while it stops.
+struct Phoenix {
+  static constexpr std::string_view kKind = "phoenix";
+  struct State {
+    std::int64_t lives = 1;
+    PERDURE_DESCRIBE(State, lives)
+  };
+  using Messages = MessageList<Finish, Add, Get>;
+  Answer<std::string> handle_call(const Finish& finish, State&, Turn& turn) {
+    turn.cast(turn.actor(), Add{1});
+    return Answer<std::string>("bye").and_stop(finish.reason);
+  }
+  void handle_cast(const Add& add, State& state, Turn&) { state.lives += add.by; }
+  Answer<std::int64_t> handle_call(const Get&, State& state, Turn&) { return state.lives; }
+};
+
+TEST_F(ActorFailureTest, WhatStopsMaySendItselfAMessage) {
+  Actors actors = open();
+  ASSERT_TRUE(actors.serve<Phoenix>());
+  EXPECT_EQ(actors.of<Phoenix>("a").call(Finish{"enough"}).value(), "bye");
+  EXPECT_EQ(actors.of<Phoenix>("a").call(Get{}).value(), 2);
+}
+
 }  // namespace
 }  // namespace perdure::actor
