@@ -340,5 +340,17 @@ TEST_F(ActorFailureTest, WhatStopsMaySendItselfAMessage) {
   EXPECT_EQ(actors.of<Phoenix>("a").call(Get{}).value(), 2);
 }
 
+TEST_F(ActorFailureTest, OpeningIsRefusedWhereItWouldWaitForItself) {
+  std::binary_semaphore done{0};
+  std::optional<ErrorCode> refused;
+  store.transact_async([](Transaction& txn) { txn.set("a", "b"); },
+                       [&](const Result<void>&) {
+                         refused = code_of(Actors::open(store));
+                         done.release();
+                       });
+  done.acquire();
+  EXPECT_EQ(refused, ErrorCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace perdure::actor

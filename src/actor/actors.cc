@@ -4,6 +4,7 @@
 #include "actor/mailbox.h"
 #include "perdure/actor.h"
 #include "runtime/event.h"
+#include "store/store_access.h"
 
 namespace perdure {
 namespace {
@@ -131,6 +132,13 @@ void Actor::redrive_async(std::size_t limit, std::move_only_function<void(Result
 // Actors.
 
 Result<Actors> Actors::open(Store store, ActorsOptions options) {
+  {
+    StoreImpl& impl = StoreAccess::impl(store);
+    if (auto use = impl.use(); use && impl.must_not_block())
+      return fail(ErrorCode::kInvalidArgument,
+                  "Actors::open was called in a callback of the store, on a store that the host polls or in a "
+                  "simulation, and would wait for itself; use open_async");
+  }
   using Opened = std::pair<Result<Actors>, Store>;
   auto promise = std::make_shared<Promise<Opened>>();
   ActorsImpl::open(std::move(store), std::move(options), [promise](Result<Actors> actors, Store kept) {
