@@ -21,6 +21,7 @@ enum class ErrorCode {
   kNotFound,
   kConflict,
   kStaleToken,
+  kWrongState,
   kTooLarge,
   kLimitExceeded,
   kMailboxFull,

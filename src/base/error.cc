@@ -16,6 +16,7 @@ constexpr std::array kTable = {
     ErrorInfo{kNotFound,          "not_found",          404, 3, Retry::kNever, Outcome::kNone,    "Check the name; the thing does not exist."},
     ErrorInfo{kConflict,          "conflict",           409, 4, Retry::kLater, Outcome::kNone,    "Run the transaction again; something that it read has changed."},
     ErrorInfo{kStaleToken,        "stale_token",        409, 4, Retry::kNever, Outcome::kNone,    "Stop what you were doing under it: the lease or claim is lost; acquire it anew."},
+    ErrorInfo{kWrongState,        "wrong_state",        409, 4, Retry::kNever, Outcome::kNone,    "Look at what it is doing; the call does not fit that, and the message says what would."},
     ErrorInfo{kTooLarge,          "too_large",          413, 1, Retry::kNever, Outcome::kNone,    "Split the data; the message names the limit."},
     ErrorInfo{kLimitExceeded,     "limit_exceeded",     429, 5, Retry::kLater, Outcome::kNone,    "Slow down and try again; a queue is full."},
     ErrorInfo{kMailboxFull,       "mailbox_full",       429, 5, Retry::kLater, Outcome::kNone,    "Slow down and try again; the actor has more messages than it may."},
