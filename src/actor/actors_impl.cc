@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "actor/mailbox.h"
-#include "actor/time_math.h"
+#include "base/time_math.h"
+#include "runtime/guarded_handler.h"
 #include "runtime/thread_pool.h"
 #include "store/report.h"
 #include "store/store_access.h"
@@ -17,11 +18,15 @@ using actor::Waiter;
 
 namespace {
 
-unsigned handler_threads(const ActorsOptions& options) {
-  return options.handler_threads > 0 ? options.handler_threads : std::max(2U, ThreadPool::cores());
+HandlerPool::Options handler_threads(const ActorsOptions& options) {
+  unsigned threads = options.handler_threads > 0 ? options.handler_threads : std::max(2U, ThreadPool::cores());
+  return {.name = "perdure-handler", .eager = threads, .most = threads, .spare = 64};
 }
 
-constexpr unsigned kSpareHandlers = 64;
+HandlerPool::Options locked_threads(const ActorsOptions& options) {
+  unsigned threads = std::max(1U, options.locked_max);
+  return {.name = "perdure-locked", .eager = threads, .most = threads, .spare = 0};
+}
 
 Error closed_error() {
   return {ErrorCode::kClosed, "the actors of this node are closed"};
@@ -83,10 +88,8 @@ ActorsImpl::ActorsImpl(Store& store, ActorsOptions options, std::shared_ptr<Sess
       scheduler_(StoreAccess::impl(store_).scheduler()),
       clock_(scheduler_),
       keeper_(std::move(keeper)),
-      handlers_(std::make_shared<actor::HandlerPool>(scheduler_, "perdure-handler", handler_threads(options_),
-                                                     kSpareHandlers)),
-      locked_handlers_(
-          std::make_shared<actor::HandlerPool>(scheduler_, "perdure-locked", std::max(1U, options_.locked_max), 0)) {}
+      handlers_(std::make_shared<HandlerPool>(scheduler_, handler_threads(options_))),
+      locked_handlers_(std::make_shared<HandlerPool>(scheduler_, locked_threads(options_))) {}
 
 ActorsImpl::~ActorsImpl() = default;
 
@@ -266,7 +269,7 @@ void ActorsImpl::unregister(VoidDone done) {
 
 void ActorsImpl::abandon() {
   bool may_wait = false;
-  if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block() && !actor::HandlerPool::runs_here();
+  if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block() && !HandlerPool::runs_here();
   unregister([](const Result<void>&) {});
   stop_serving();
   handlers_->close([] {});
@@ -292,7 +295,7 @@ void ActorsImpl::abandon() {
 }
 
 Result<void> ActorsImpl::may_block() {
-  if (actor::HandlerPool::runs_here())
+  if (HandlerPool::runs_here())
     return fail(
         ErrorCode::kInvalidArgument,
         "a blocking call was made in a handler, which would wait for itself; send a message by the Turn instead");
@@ -389,7 +392,7 @@ void ActorsImpl::cast(const ActorId& actor, Value message, const CastOptions& op
     if (auto good = accepts(actor); !good) return done(std::move(good));
     if (!body) return done(std::unexpected(std::move(body.error())));
     return transact(
-        [actor, body = std::move(*body), due = actor::plus(now(), options.delay)](Transaction& txn) {
+        [actor, body = std::move(*body), due = plus(now(), options.delay)](Transaction& txn) {
           SystemAccess access(txn);
           actor::put_delayed(txn, actor, body, due);
         },
@@ -431,7 +434,7 @@ void ActorsImpl::run_actions(std::vector<std::vector<Action>> actions, std::shar
   auto run = [actions = std::move(actions), state = std::move(state)] {
     for (const auto& of_message : actions) {
       for (const Action& action : of_message) {
-        auto next = actor::guarded_handler([&]() -> Result<Next> { return action(*state); });
+        auto next = guarded_handler([&]() -> Result<Next> { return action(*state); });
         if (!next || *next == Next::kHalt) break;
       }
     }

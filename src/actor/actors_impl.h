@@ -18,11 +18,11 @@
 
 #include "actor/callers.h"
 #include "actor/dispatcher.h"
-#include "actor/handler_pool.h"
 #include "actor/housekeeping.h"
 #include "actor/slots.h"
 #include "perdure/actor.h"
 #include "runtime/gate.h"
+#include "runtime/handler_pool.h"
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
 #include "session/session_keeper.h"
@@ -67,8 +67,8 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   const ActorsOptions& options() const { return options_; }
   actor::Callers& callers() { return callers_; }
   actor::Slots& slots() { return slots_; }
-  actor::HandlerPool& handlers() { return *handlers_; }
-  actor::HandlerPool& locked_handlers() { return *locked_handlers_; }
+  HandlerPool& handlers() { return *handlers_; }
+  HandlerPool& locked_handlers() { return *locked_handlers_; }
   /// Store time.
   WallTime now() { return clock_.now(); }
   StoreClock& clock() { return clock_; }
@@ -116,8 +116,8 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   Gate gate_;
   StoreClock clock_;
   const std::shared_ptr<SessionKeeper> keeper_;
-  const std::shared_ptr<actor::HandlerPool> handlers_;
-  const std::shared_ptr<actor::HandlerPool> locked_handlers_;
+  const std::shared_ptr<HandlerPool> handlers_;
+  const std::shared_ptr<HandlerPool> locked_handlers_;
   actor::Callers callers_{*this};
   actor::Slots slots_{*this};
   actor::Housekeeping housekeeping_{*this};

@@ -1,10 +1,10 @@
 #include "actor/batch.h"
 
 #include <algorithm>
-#include <exception>
 #include <iterator>
 
 #include "actor/mailbox.h"
+#include "runtime/guarded_handler.h"
 
 namespace perdure::actor {
 namespace {

@@ -118,18 +118,6 @@ struct Batch {
 /// Takes what a turn asked for over into a batch. Errors: kInvalidArgument, kTooLarge.
 Result<void> take_effects(Batch& batch, Turn& turn);
 
-/// Runs a handler of the user's: an exception becomes kHandlerFailed with its words.
-template <class F>
-auto guarded_handler(F&& call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::exception& thrown) {
-    return fail(ErrorCode::kHandlerFailed, std::string("the handler threw: ") + thrown.what());
-  } catch (...) {
-    return fail(ErrorCode::kHandlerFailed, "the handler threw something that is no std::exception");
-  }
-}
-
 /// The state in the schema of the kind, out of what is stored: made by init or upgrade where need be.
 /// Errors: kUnsupportedFormat for a newer schema, and those of the behaviour.
 Result<Value> state_for(const Loaded& loaded, const ServedKind& kind, const ActorId& actor);

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "actor/mailbox.h"
-#include "actor/time_math.h"
 #include "base/seeded_bug.h"
+#include "base/time_math.h"
 #include "session/rows.h"
 
 namespace perdure::actor {

@@ -13,6 +13,7 @@
 #include "actor/merge.h"
 #include "actor/slots.h"
 #include "base/seeded_bug.h"
+#include "runtime/guarded_handler.h"
 #include "session/rows.h"
 
 namespace perdure::actor {

@@ -1,7 +1,7 @@
 // Messages that are sent in a transaction of the caller's.
 #include "actor/actors_impl.h"
 #include "actor/mailbox.h"
-#include "actor/time_math.h"
+#include "base/time_math.h"
 #include "runtime/event.h"
 
 namespace perdure {
@@ -74,7 +74,7 @@ void ActorsImpl::cast_in(Transaction& txn, const ActorId& actor, std::vector<Val
     auto body = actor::encode_message(message);
     if (!body) access.refuse(std::move(body.error()));
     if (delay > Duration::zero())
-      actor::put_delayed(txn, actor, *body, actor::plus(now(), delay));
+      actor::put_delayed(txn, actor, *body, plus(now(), delay));
     else
       casts.push_back({MessageType::kCast, now(), {}, std::move(*body)});
   }

@@ -4,8 +4,8 @@
 #include "actor/actors_impl.h"
 #include "actor/mailbox.h"
 #include "actor/slots.h"
-#include "actor/time_math.h"
 #include "base/seeded_bug.h"
+#include "base/time_math.h"
 #include "session/rows.h"
 
 namespace perdure::actor {

@@ -4,7 +4,7 @@
 
 #include "perdure/time.h"
 
-namespace perdure::actor {
+namespace perdure {
 
 /// `time` and `duration` later, or the end of time: durations come from users, and may be the largest there is.
 template <class Time>
@@ -22,4 +22,4 @@ inline Duration doubled(Duration first, unsigned times, Duration most) {
   return std::min(first, most);
 }
 
-}  // namespace perdure::actor
+}  // namespace perdure
