@@ -4,22 +4,10 @@
 #include "actor/mailbox.h"
 #include "perdure/actor.h"
 #include "runtime/event.h"
+#include "store/blocking.h"
 #include "store/store_access.h"
 
 namespace perdure {
-namespace {
-
-/// Makes a blocking call of an asynchronous one. The answer is shared, because the call may return before the one who
-/// answers has let go of it.
-template <class T, class F>
-Result<T> block(ActorsImpl& impl, F start) {
-  if (auto allowed = impl.may_block(); !allowed) return std::unexpected(std::move(allowed.error()));
-  auto promise = std::make_shared<Promise<Result<T>>>();
-  start([promise](Result<T> result) { promise->set(std::move(result)); });
-  return promise->take();
-}
-
-}  // namespace
 
 // Actor.
 

@@ -78,7 +78,7 @@ void ActorsImpl::unlock(const ActorId& actor, VoidDone done) {
 void ActorsImpl::redrive(const ActorId& actor, std::size_t limit,
                          std::move_only_function<void(Result<std::uint64_t>)> done) {
   auto use = enter();
-  if (!use) return done(fail(ErrorCode::kClosed, "the actors of this node are closed"));
+  if (!use) return done(std::unexpected(closed_error()));
   transact([actor, limit, now = now()](Transaction& txn) { return actor::redrive(txn, actor, limit, now); },
            [done = std::move(done)](Result<std::uint64_t> count, Receipt) mutable { done(std::move(count)); },
            kOptions);
@@ -95,7 +95,7 @@ void ActorsImpl::reply(const From& to, Result<Value> reply, VoidDone done) {
 
 void ActorsImpl::collect(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done) {
   auto use = enter();
-  if (!use) return done(fail(ErrorCode::kClosed, "the actors of this node are closed"));
+  if (!use) return done(std::unexpected(closed_error()));
   housekeeping_.collect(std::clamp<Duration>(age, -kYear, kYear), std::move(done));
 }
 

@@ -28,10 +28,6 @@ HandlerPool::Options locked_threads(const ActorsOptions& options) {
   return {.name = "perdure-locked", .eager = threads, .most = threads, .spare = 0};
 }
 
-Error closed_error() {
-  return {ErrorCode::kClosed, "the actors of this node are closed"};
-}
-
 ValueDone as_value_done(VoidDone done) {
   return [done = std::move(done)](Result<Value> result) mutable {
     if (result)
@@ -83,9 +79,8 @@ void ActorsImpl::open(Store store, ActorsOptions options, OpenDone done) {
 }
 
 ActorsImpl::ActorsImpl(Store& store, ActorsOptions options, std::shared_ptr<SessionKeeper> keeper)
-    : store_(StoreAccess::borrow(store)),
+    : StorePart(store, "the actors of this node"),
       options_(std::move(options)),
-      scheduler_(StoreAccess::impl(store_).scheduler()),
       clock_(scheduler_),
       keeper_(std::move(keeper)),
       handlers_(std::make_shared<HandlerPool>(scheduler_, handler_threads(options_))),
@@ -149,34 +144,6 @@ void ActorsImpl::careful_from(std::uint64_t version) {
 Stamp ActorsImpl::identity() {
   MutexLock lock(mutex_);
   return identity_;
-}
-
-Gate::Use ActorsImpl::enter(bool* died) {
-  struct Owner {
-    std::shared_ptr<ActorsImpl> actors;
-    std::optional<StoreImpl::Use> store;
-  };
-  auto owner = std::make_shared<Owner>(shared_from_this());
-  // First the gate: once it is closed, the store may be gone.
-  auto inside = gate_.enter(owner);
-  if (!inside) return {};
-  auto store = StoreAccess::impl(store_).use();
-  if (!store && died) *died = StoreAccess::impl(store_).muted();
-  if (!store) return {};
-  owner->store.emplace(std::move(*store));
-  return inside;
-}
-
-Task ActorsImpl::guarded(Task task) {
-  return [weak = weak_from_this(), task = std::move(task)]() mutable {
-    auto self = weak.lock();
-    if (!self) return;
-    if (auto use = self->enter()) task();
-  };
-}
-
-Task ActorsImpl::canceller(Executor::TimerId timer) {
-  return guarded([this, timer] { scheduler_.cancel(timer); });
 }
 
 void ActorsImpl::stop_serving() {

@@ -21,16 +21,15 @@
 #include "actor/housekeeping.h"
 #include "actor/slots.h"
 #include "perdure/actor.h"
-#include "runtime/gate.h"
 #include "runtime/handler_pool.h"
 #include "runtime/mutex.h"
-#include "runtime/scheduler.h"
 #include "session/session_keeper.h"
 #include "session/store_clock.h"
+#include "store/store_part.h"
 
 namespace perdure {
 
-class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
+class ActorsImpl : public StorePart<ActorsImpl> {
  public:
   /// Gets the store back, so that its last handle need not be dropped in a callback.
   using OpenDone = std::move_only_function<void(Result<Actors>, Store)>;
@@ -63,7 +62,6 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   Result<void> may_block();
 
   // For the parts.
-  Scheduler& scheduler() { return scheduler_; }
   const ActorsOptions& options() const { return options_; }
   actor::Callers& callers() { return callers_; }
   actor::Slots& slots() { return slots_; }
@@ -79,17 +77,6 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   /// Messages that were pushed up to this version may have killed a process.
   std::uint64_t careful_version() const { return careful_version_; }
   void careful_from(std::uint64_t version);
-  /// Keeps this object and its open store from going away; empty once either is closed. `died` says whether that is
-  /// because the process is a simulated one that has died.
-  Gate::Use enter(bool* died = nullptr);
-  /// A task that runs only if this is still there.
-  Task guarded(Task task);
-  Executor::TimerId at(SteadyTime when, Task task) { return scheduler_.at(when, guarded(std::move(task))); }
-  Task canceller(Executor::TimerId timer);
-  /// A transaction whose answer finds this object alive. It is always answered, with kClosed in this very call if this
-  /// is going away; but never in a simulated process that has died. No lock may be held.
-  template <class Body, class Answered>
-  void transact(Body body, Answered answered, const TransactOptions& options);
   /// Those of each message in order, until one of them halts or throws.
   void run_actions(std::vector<std::vector<Action>> actions, std::shared_ptr<Value> state);
   void warn(const std::string& what, const ActorId& actor);
@@ -109,11 +96,7 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   void closed(const Result<void>& result) PERDURE_EXCLUDES(mutex_);
   void unregister(VoidDone done) PERDURE_EXCLUDES(mutex_);
 
-  /// Borrowed: used only inside of the gate.
-  Store store_;
   const ActorsOptions options_;
-  Scheduler& scheduler_;
-  Gate gate_;
   StoreClock clock_;
   const std::shared_ptr<SessionKeeper> keeper_;
   const std::shared_ptr<HandlerPool> handlers_;
@@ -132,22 +115,5 @@ class ActorsImpl : public std::enable_shared_from_this<ActorsImpl> {
   std::vector<std::shared_ptr<actor::Waiter>> closers_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
 };
-
-template <class Body, class Answered>
-void ActorsImpl::transact(Body body, Answered answered, const TransactOptions& options) {
-  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
-  bool died = false;
-  auto use = enter(&died);
-  if (!use) {
-    if (!died) answered(Result<R>(fail(ErrorCode::kClosed, "the actors of this node are closed")), Receipt{});
-    return;
-  }
-  store_.transact_async(
-      std::move(body),
-      [use = std::move(use), answered = std::move(answered)](auto result, Receipt receipt) mutable {
-        answered(std::move(result), receipt);
-      },
-      options);
-}
 
 }  // namespace perdure
