@@ -3,7 +3,7 @@
 #include "actor/admin.h"
 #include "actor/mailbox.h"
 #include "perdure/actor.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "store/blocking.h"
 #include "store/store_access.h"
 

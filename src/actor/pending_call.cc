@@ -2,7 +2,7 @@
 #include "actor/actors_impl.h"
 #include "actor/mailbox.h"
 #include "base/time_math.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 
 namespace perdure {
 

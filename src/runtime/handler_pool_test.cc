@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/thread_pool.h"
 #include "runtime/timer_queue.h"
 
@@ -113,7 +113,7 @@ class Blocked {
   }
 
  private:
-  Event go_;
+  Latch go_;
   Mutex mutex_;
   CondVar changed_;
   std::size_t inside_ PERDURE_GUARDED_BY(mutex_) = 0;
@@ -286,7 +286,7 @@ TEST(HandlerPool, ASystemWithoutMoreThreadsLeavesTheWorkToThoseThatAreThere) {
 TEST(HandlerPool, AThreadStandsInForOneThatHangs) {
   HandDriven scheduler;
   Blocked hanging, handlers;
-  Event given_up;
+  Latch given_up;
   Pool pool(scheduler, 1, 1, 1);
   auto job = hanging.job();
   job.limit = hours(1);
@@ -308,7 +308,7 @@ TEST(HandlerPool, AThreadStandsInForOneThatHangs) {
 TEST(HandlerPool, ClosingDropsWhatHasNotBegunAndTellsWhenTheRestHasEnded) {
   HandDriven scheduler;
   Blocked handlers;
-  Event dropped, idle;
+  Latch dropped, idle;
   Pool pool(scheduler, 1, 8);
   pool->run(handlers.job());
   handlers.wait_inside(1);

@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/manual_scheduler.h"
 
 namespace perdure {

@@ -1,6 +1,6 @@
 #include "runtime/manual_scheduler.h"
 
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/random.h"
 #include "runtime/thread_pool.h"
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <vector>
 
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/thread_pool.h"
 
 namespace perdure {
@@ -39,7 +39,7 @@ TEST(ThreadPool, LaneKeepsTheOrderOfPosting) {
 TEST(ThreadPool, TimersRunInOrderOfTheirTimeAndNeverEarly) {
   ThreadPool pool("test", 1);
   std::vector<int> seen;
-  Event done;
+  Latch done;
   SteadyTime start = pool.now();
   SteadyTime late = start + milliseconds(20);
   pool.at(late, [&] {
@@ -54,7 +54,7 @@ TEST(ThreadPool, TimersRunInOrderOfTheirTimeAndNeverEarly) {
 
 TEST(ThreadPool, ACancelledTimerNeverRuns) {
   ThreadPool pool("test", 1);
-  Event done;
+  Latch done;
   bool ran = false;
   auto timer = pool.at(pool.now() + milliseconds(10), [&] { ran = true; });
   EXPECT_TRUE(pool.cancel(timer));
@@ -69,8 +69,8 @@ TEST(ThreadPool, FarTimersAreDroppedAtTheEnd) {
   pool.at(pool.now() + hours(24 * 365 * 100), [] { FAIL(); });
 }
 
-TEST(Event, WaitSeesWhatWasSetBeforeAndTimesOutWhenNot) {
-  Event event;
+TEST(Latch, WaitSeesWhatWasSetBeforeAndTimesOutWhenNot) {
+  Latch event;
   EXPECT_FALSE(event.wait_for(milliseconds(1)));
   event.set();
   EXPECT_TRUE(event.wait_for(Duration::max()));

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/assert.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/random.h"
 
 namespace perdure {

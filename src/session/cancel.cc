@@ -44,7 +44,7 @@ void CancelSignal::then(std::move_only_function<void()> callback) const {
 
 bool CancelSignal::wait(Duration timeout) const {
   if (state_) return state_->wait(timeout);
-  Event never;
+  Latch never;
   return never.wait_for(timeout);
 }
 

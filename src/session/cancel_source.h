@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "perdure/cancel.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/scheduler.h"
 
 namespace perdure {
@@ -18,7 +18,7 @@ class CancelState {
   bool wait(Duration timeout) { return event_.wait_for(timeout); }
 
  private:
-  Event event_;
+  Latch event_;
   Mutex mutex_;
   bool given_ PERDURE_GUARDED_BY(mutex_) = false;
   bool dropped_ PERDURE_GUARDED_BY(mutex_) = false;

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "base/seeded_bug.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "session/leases.h"
 #include "session/session_impl.h"
 #include "store/system_access.h"

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "session/session_impl.h"
 #include "store/store_access.h"
 #include "store/system_access.h"

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "perdure/session.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "session/rows.h"
 #include "session/session_access.h"
 #include "store/system_access.h"
@@ -34,7 +34,7 @@ class Answer {
 
  private:
   std::optional<Result<T>> result_;
-  Event given_;
+  Latch given_;
 };
 
 class SessionEnd : public ::testing::Test {
@@ -125,7 +125,7 @@ TEST_F(SessionEnd, AGraceWithoutEndIsWaitedFor) {
 
 TEST_F(SessionEnd, ALossIsToldToEverybodyOnce) {
   std::atomic<int> lost = 0;
-  Event told;
+  Latch told;
   Session other = open(), session = open([&](const Error& why) {
                             EXPECT_EQ(why.code, ErrorCode::kStaleToken);
                             ++lost;
@@ -150,7 +150,7 @@ TEST_F(SessionEnd, ALossIsToldToEverybodyOnce) {
 
 TEST_F(SessionEnd, WhoListensIsToldOfALossBetweenTheCancelSignalsAndOnLost) {
   std::vector<std::string> order;
-  Event lost;
+  Latch lost;
   Session session = open([&](const Error&) {
     order.emplace_back("on_lost");
     lost.set();
@@ -205,7 +205,7 @@ TEST_F(SessionEnd, WhoListensIsToldOnceOfAStopAndOfClosing) {
 
 TEST_F(SessionEnd, OnLostMayDestroyTheSession) {
   std::optional<Session> session;
-  Event destroyed;
+  Latch destroyed;
   session.emplace(open([&](const Error&) {
     session.reset();
     destroyed.set();

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "perdure/testing.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "session/rows.h"
 #include "store/system_access.h"
 
@@ -321,7 +321,7 @@ TEST_F(KeeperThreads, ClosingTheStoreInTheMiddleAnswersEverybody) {
     // Sometimes in the middle of a loss, too.
     if (turn % 2)
       store.transact_async([id = *keeper->id()](Transaction& txn) { end_by_force(txn, id); }, [](Result<void>) {});
-    auto closed = std::make_shared<Event>();
+    auto closed = std::make_shared<Latch>();
     keeper->close_async(turn % 4 == 3 ? Duration(1h) : Duration(0s), [closed](Result<void>) { closed->set(); });
     store.close();
     EXPECT_TRUE(closed->wait_for(kPatience)) << turn;
@@ -335,7 +335,7 @@ TEST_F(KeeperThreads, LossesAndListenersFromManySidesStayInOrder) {
   struct Order {
     std::atomic<int> depth = 0, opened = 0;
     std::atomic<bool> wrong = false;
-    Event enough;
+    Latch enough;
   };
   auto order = std::make_shared<Order>();
   auto opened = [order, &store](const std::shared_ptr<SessionImpl>& session) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/event.h"
+#include "runtime/latch.h"
 
 namespace perdure {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "perdure/store.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "sim/sim_scheduler.h"
 
 namespace perdure {
@@ -107,7 +107,7 @@ TEST(StoreClockRow, DoesNotGoBackInATransactionThatWasOvertaken) {
     StoreClock::advance(txn, WallTime(5s));
     if (++runs > 1) return;
     // Another commits in between, on a thread of the store.
-    Event committed;
+    Latch committed;
     store.transact_async([](Transaction& other) { StoreClock::advance(other, WallTime(9s)); },
                          [&](Result<void> result) {
                            EXPECT_TRUE(result);

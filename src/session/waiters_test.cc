@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "perdure/session.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 
 namespace perdure {
 namespace {
@@ -30,7 +30,7 @@ TEST_F(Waiters, ThousandsForOneNameAreServedInOrder) {
   Session session = open();
   auto lease = session.acquire("x");
   std::atomic<int> served = 0;
-  Event all;
+  Latch all;
   for (int i = 0; i < kWaiters; ++i)
     session.acquire_async("x", 1h, [&, i](Result<Lease> next) {
       ASSERT_TRUE(next) << to_string(next.error());
@@ -47,7 +47,7 @@ TEST_F(Waiters, ThousandsForOneNameAreServedInOrder) {
 TEST_F(Waiters, ThousandsOfNamesAreFreedByTheEndOfTheirHolder) {
   Session holder = open(), waiter = open();
   std::atomic<int> held = 0, taken = 0;
-  Event all_held, all_taken;
+  Latch all_held, all_taken;
   for (int i = 0; i < kWaiters; ++i)
     holder.acquire_async(std::to_string(i), 0s, [&](Result<Lease> lease) {
       ASSERT_TRUE(lease);
@@ -66,7 +66,7 @@ TEST_F(Waiters, ThousandsOfNamesAreFreedByTheEndOfTheirHolder) {
 TEST_F(Waiters, TimeoutsThatPassDuringAnAttemptLeaveNothingBehind) {
   Session a = open(), b = open();
   std::atomic<int> answered = 0;
-  Event all;
+  Latch all;
   for (int i = 0; i < kWaiters; ++i) {
     // Between nothing and about as long as an attempt takes.
     Session& session = i % 2 ? a : b;
@@ -86,7 +86,7 @@ TEST_F(Waiters, TimeoutsThatPassDuringAnAttemptLeaveNothingBehind) {
 TEST_F(Waiters, AnImpatientOneIsNotServedLater) {
   Session session = open();
   std::atomic<int> got = 0, refused = 0;
-  Event all;
+  Latch all;
   // The first attempt is under way for all of them; one gets it, and the others hear so without waiting for it.
   for (int i = 0; i < 100; ++i)
     session.acquire_async("x", 0s, [&](Result<Lease> lease) {

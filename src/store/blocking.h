@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "perdure/error.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 
 namespace perdure {
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "perdure/store.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/scheduler.h"
 #include "store/transaction_state.h"
 

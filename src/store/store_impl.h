@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "perdure/store.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/fork_mark.h"
 #include "runtime/manual_scheduler.h"
 #include "runtime/scheduler.h"

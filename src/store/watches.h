@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "perdure/transaction.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/fork_mark.h"
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
@@ -48,7 +48,7 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
 
   const std::shared_ptr<WatchRegistry> registry_;
   const std::uint64_t key_hash_;
-  Event fired_;
+  Latch fired_;
   Mutex mutex_;
   State state_ PERDURE_GUARDED_BY(mutex_) = State::kPending;
   /// The newest change seen while pending.

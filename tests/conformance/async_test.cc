@@ -130,7 +130,7 @@ TEST(StoreByUrl, CallbackThatUsesAClosingStoreIsRefusedAndDoesNotHoldItUp) {
   ASSERT_TRUE(opened);
   Store store = *opened;
   Watch watch = must(store.transact([](Transaction& txn) { return txn.watch("a"); }));
-  Event running;
+  Latch running;
   Promise<ErrorCode> ended;
   watch.then([&] {
     running.set();
@@ -140,7 +140,7 @@ TEST(StoreByUrl, CallbackThatUsesAClosingStoreIsRefusedAndDoesNotHoldItUp) {
   });
   must(store.transact([](Transaction& txn) { txn.set("a", "1"); }));
   running.wait();
-  Event closed;
+  Latch closed;
   std::thread closer([&] {
     store.close();
     closed.set();

@@ -5,7 +5,7 @@ namespace perdure::conformance {
 namespace {
 
 TEST_P(Conformance, CloseGivesUpAfterItsGraceAndCanBeRepeated) {
-  Event inside, go_on;
+  Latch inside, go_on;
   std::thread holder([&] {
     must(store().transact([&](Transaction& txn) {
       inside.set();
@@ -43,7 +43,7 @@ TEST_P(Conformance, CloseInAnAnswerOrABodyIsRefusedAndDoesNothing) {
 }
 
 TEST_P(Conformance, CloseWaitsForTheCallbacksOfWatchesToo) {
-  Event running, go_on;
+  Latch running, go_on;
   std::atomic<bool> ended = false;
   watch("bell").then([&] {
     running.set();
@@ -65,7 +65,7 @@ TEST(StoreByUrl, LastHandleDroppedInACallbackIsABrokenPromiseThatAborts) {
     Store& used = **store;
     used.transact_async([](Transaction& txn) { txn.set("a", "1"); }, [store](const Result<void>&) { store->reset(); });
     store.reset();
-    Event never;
+    Latch never;
     (void)never.wait_for(std::chrono::seconds(20));
   };
   EXPECT_EXIT(drop_inside(), testing::KilledBySignal(SIGABRT), "^$") << "and nothing is printed";

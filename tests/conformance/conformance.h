@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "perdure/store.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "runtime/thread_pool.h"
 #include "store/engine.h"
 
@@ -76,7 +76,7 @@ class Countdown {
 
  private:
   std::atomic<int> left_;
-  Event done_;
+  Latch done_;
 };
 
 /// "key000007": sorts like the number.

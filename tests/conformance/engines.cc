@@ -125,7 +125,7 @@ void Conformance::settle() {
 }
 
 void Conformance::in_one_batch(const std::function<void()>& start) {
-  Event inside, go_on;
+  Latch inside, go_on;
   std::thread holder([&] {
     must(store().transact(
         [&](Transaction&) {

@@ -146,7 +146,7 @@ TEST_P(Polled, CloseRunsWhatIsLeft) {
 }
 
 TEST_P(Polled, CloseWaitsForABlockingCallOfAnotherThread) {
-  Event inside, go_on;
+  Latch inside, go_on;
   std::thread other([&] {
     EXPECT_TRUE(store_->transact([&](Transaction& txn) {
       inside.set();

@@ -162,7 +162,7 @@ TEST_P(UnknownCommits, OutcomeFoundOutAfterTheDeadlineStillWakesWatches) {
 }
 
 TEST_P(UnknownCommits, StoreClosesThoughAnOutcomeIsStillUnknown) {
-  Event timer_had_its_chance;
+  Latch timer_had_its_chance;
   auto engine = std::make_unique<FaultyEngine>(make_engine_anew(), script_);
   engine->before_end([&] {
     // The next question is due within twice the time that has passed: later than that, none may come.

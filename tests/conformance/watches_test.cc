@@ -191,7 +191,7 @@ TEST_P(Conformance, WatchOfAnEarlierRunIsCancelled) {
 
 TEST_P(Conformance, CallbackOfAWatchRunsOnce) {
   Watch watch = this->watch("a");
-  Event called;
+  Latch called;
   std::atomic<int> calls = 0;
   watch.then([&] {
     ++calls;
@@ -210,14 +210,14 @@ TEST_P(Conformance, CallbackGivenToAWatchThatHasFiredRunsAtOnce) {
   Watch watch = this->watch("a");
   set("a", "1");
   EXPECT_TRUE(watch.wait(kSoon));
-  Event called;
+  Latch called;
   watch.then([&] { called.set(); });
   EXPECT_TRUE(called.wait_for(kSoon));
 }
 
 TEST_P(Conformance, CallbackMayUseTheStore) {
   Watch watch = this->watch("a");
-  Event done;
+  Latch done;
   watch.then([&] {
     set("b", *get("a"));
     done.set();

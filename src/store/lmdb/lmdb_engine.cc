@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/endian.h"
-#include "runtime/event.h"
+#include "runtime/latch.h"
 #include "store/lmdb/errors.h"
 #include "store/report.h"
 

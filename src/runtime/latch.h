@@ -6,14 +6,14 @@
 
 namespace perdure {
 
-/// On the clock that Event and CondVar wait by, which is that of every scheduler with threads.
+/// On the clock that Latch and CondVar wait by, which is that of every scheduler with threads.
 SteadyTime steady_now();
 /// The moment that is `duration` from now, or the end of time.
 SteadyTime deadline_after(Duration duration);
 
 /// Something that happens once, and that a thread can block on: how the blocking forms of the API wait for the
 /// asynchronous ones. perdure's own parts never block, so simulation has no use for it.
-class Event {
+class Latch {
  public:
   void set();
   bool is_set();
@@ -34,16 +34,16 @@ class Promise {
  public:
   void set(T value) {
     value_ = std::move(value);
-    event_.set();
+    latch_.set();
   }
   T take() {
-    event_.wait();
+    latch_.wait();
     return std::move(*value_);
   }
 
  private:
   std::optional<T> value_;
-  Event event_;
+  Latch latch_;
 };
 
 }  // namespace perdure

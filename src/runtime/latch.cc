@@ -1,4 +1,4 @@
-#include "runtime/event.h"
+#include "runtime/latch.h"
 
 namespace perdure {
 
@@ -11,7 +11,7 @@ SteadyTime deadline_after(Duration duration) {
   return duration > SteadyTime::max() - now ? SteadyTime::max() : now + duration;
 }
 
-void Event::set() {
+void Latch::set() {
   // Notifying inside the lock keeps this object alive until the notification is done: a waiter may destroy it as soon
   // as it sees the flag.
   MutexLock lock(mutex_);
@@ -19,17 +19,17 @@ void Event::set() {
   changed_.notify_all();
 }
 
-bool Event::is_set() {
+bool Latch::is_set() {
   MutexLock lock(mutex_);
   return set_;
 }
 
-void Event::wait() {
+void Latch::wait() {
   MutexLock lock(mutex_);
   while (!set_) changed_.wait(lock);
 }
 
-bool Event::wait_until(SteadyTime deadline) {
+bool Latch::wait_until(SteadyTime deadline) {
   MutexLock lock(mutex_);
   while (!set_) {
     if (steady_now() >= deadline) return false;
@@ -38,7 +38,7 @@ bool Event::wait_until(SteadyTime deadline) {
   return true;
 }
 
-bool Event::wait_for(Duration duration) {
+bool Latch::wait_for(Duration duration) {
   return wait_until(deadline_after(duration));
 }
 
