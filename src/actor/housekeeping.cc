@@ -1,10 +1,9 @@
 #include "actor/housekeeping.h"
 
-#include <algorithm>
-
 #include "actor/actors_impl.h"
 #include "actor/collect.h"
 #include "actor/mailbox.h"
+#include "actor/rows.h"
 #include "base/seeded_bug.h"
 
 namespace perdure::actor {
@@ -15,8 +14,6 @@ constexpr std::size_t kPromotedAtOnce = 30;
 constexpr std::size_t kPromotedBytes = 2'000'000;
 constexpr Duration kCollectEvery = std::chrono::minutes(10);
 constexpr Duration kRetry = std::chrono::milliseconds(200);
-/// Timers are set for at most this long: the wall clock may jump ahead meanwhile.
-constexpr Duration kLongestSleep = std::chrono::minutes(1);
 
 constexpr TransactOptions kOptions = {.body = Body::kShort, .reserve = Reserve::kMayUse};
 
@@ -35,11 +32,31 @@ std::optional<WallTime> due_time(const Row& row) {
   return WallTime(Duration(std::get<0>(*parts)));
 }
 
+DueLoop<ActorsImpl>::Turn promote(Transaction& txn, WallTime now) {
+  DueLoop<ActorsImpl>::Turn turn;
+  std::size_t count = 0, bytes = 0;
+  for (const Row& row : txn.get_range(tuple::extensions(due_prefix()), {.limit = kPromotedAtOnce + 1})) {
+    if (auto due = due_time(row); due && *due > now) {
+      turn.next = due;
+      break;
+    }
+    turn.more = count == kPromotedAtOnce || bytes > kPromotedBytes;
+    if (turn.more) break;
+    ++count;
+    bytes += row.value.size();
+    push_due(txn, row, now);
+  }
+  turn.acted = count > 0;
+  return turn;
+}
+
 }  // namespace
+
+Housekeeping::Housekeeping(ActorsImpl& home) : home_(home), delayed_casts_(home, due_bell_key(), promote) {}
 
 void Housekeeping::start() {
   follow_deaths();
-  promote();
+  delayed_casts_.start();
   home_.at(home_.scheduler().now() + kCollectEvery, [this] { collect_again(); });
 }
 
@@ -66,74 +83,6 @@ void Housekeeping::follow_deaths() {
         seen->watch.then(home_.guarded([this] { follow_deaths(); }));
       },
       {});
-}
-
-// Delayed casts.
-
-void Housekeeping::promote() {
-  {
-    MutexLock lock(mutex_);
-    again_ = promoting_;
-    if (std::exchange(promoting_, true)) return;
-  }
-  home_.transact(
-      [this](Transaction& txn) {
-        SystemAccess access(txn);
-        DueSeen seen;
-        seen.watch = txn.watch(due_bell_key());
-        auto rows = txn.get_range(tuple::extensions(due_prefix()), {.limit = kPromotedAtOnce + 1});
-        if (rows.empty()) return seen;
-        Reader snapshot = txn.snapshot();
-        home_.clock().learn(StoreClock::read(snapshot));
-        WallTime now = home_.now();
-        std::size_t count = 0, bytes = 0;
-        for (const Row& row : rows) {
-          seen.next = due_time(row);
-          if (seen.next && *seen.next > now) break;
-          seen.next.reset();
-          seen.more = count == kPromotedAtOnce || bytes > kPromotedBytes;
-          if (seen.more) break;
-          ++count;
-          bytes += row.value.size();
-          push_due(txn, row, now);
-        }
-        if (count > 0) home_.clock().advance(txn, now);
-        return seen;
-      },
-      [this](Result<DueSeen> seen, Receipt) { promoted(std::move(seen)); }, kOptions);
-}
-
-void Housekeeping::promoted(Result<DueSeen> seen) {
-  if (!seen && seen.error().code == ErrorCode::kClosed) return;
-  bool at_once;
-  std::optional<Duration> sleep;
-  {
-    MutexLock lock(mutex_);
-    promoting_ = false;
-    at_once = std::exchange(again_, false) || (seen && seen->more);
-    if (!seen) sleep = kRetry;
-    if (seen && seen->next) sleep = std::clamp(*seen->next - home_.now(), Duration::zero(), kLongestSleep);
-  }
-  if (at_once) {
-    if (seen) seen->watch.cancel();
-    return promote();
-  }
-  if (seen) {
-    Watch before = seen->watch;
-    {
-      MutexLock lock(mutex_);
-      std::swap(before, watch_);
-    }
-    before.cancel();
-    seen->watch.then(home_.guarded([this] { promote(); }));
-  }
-  if (!sleep) return;
-  auto timer = home_.at(home_.scheduler().now() + *sleep, [this] { promote(); });
-  {
-    MutexLock lock(mutex_);
-    std::swap(timer, timer_);
-  }
-  if (timer != 0) home_.canceller(timer)();
 }
 
 // Abandoned callers.
