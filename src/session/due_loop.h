@@ -59,7 +59,7 @@ class DueLoop {
 
   Seen take_turn(Transaction& txn);
   void answered(Result<Seen> seen) PERDURE_EXCLUDES(mutex_);
-  void sleep(Result<Seen>& seen) PERDURE_EXCLUDES(mutex_);
+  void await_next(Result<Seen>& seen) PERDURE_EXCLUDES(mutex_);
 
   Home& home_;
   const Bytes bell_key_;
@@ -104,7 +104,7 @@ void DueLoop<Home>::answered(Result<Seen> seen) {
     at_once = again_ || (seen && seen->turn.more);
   }
   if (!at_once)
-    sleep(seen);
+    await_next(seen);
   else if (seen)
     seen->bell.cancel();
   {
@@ -116,7 +116,7 @@ void DueLoop<Home>::answered(Result<Seen> seen) {
 }
 
 template <class Home>
-void DueLoop<Home>::sleep(Result<Seen>& seen) {
+void DueLoop<Home>::await_next(Result<Seen>& seen) {
   std::optional<Duration> longest;
   if (!seen) longest = kRetry;
   if (seen && seen->turn.next)
