@@ -178,7 +178,8 @@ struct RuleOptions {
 enum class WorkerState { kRun, kPause, kBlock };
 PERDURE_EXPORT std::string_view name_of(WorkerState state);
 
-/// At most `count` claims in each `per`, evenly spread after a first burst of at most `count`.
+/// At most `count` claims in each `per`, evenly spread: what 100 ms are worth may be claimed at once, and one event in
+/// any case.
 struct Rate {
   std::uint32_t count = 1;
   Duration per = std::chrono::seconds(1);

@@ -66,7 +66,7 @@ class PERDURE_EXPORT Job {
   /// Bodies run in the order of the calls. An error of one, or what it throws, fails the attempt.
   void complete(std::function<Result<void>(Transaction&)> body);
 
-  /// If this attempt fails: when to try again, or that it is not worth it, whatever the retry policy says.
+  /// If this attempt fails: when to try again, in the place of the policy's delay, or that it is not worth it.
   void retry_in(Duration delay);
   void give_up();
 
@@ -110,7 +110,7 @@ struct ClaimOptions {
 using Claimed = Event;
 
 struct FailOptions {
-  /// When to try again, whatever the policy says; nothing asks the policy.
+  /// When to try again, in the place of the policy's delay. How often is still the policy's.
   std::optional<Duration> retry_in = {};
   /// Not to be tried again.
   bool give_up = false;
@@ -177,7 +177,8 @@ class PERDURE_EXPORT Queue {
 
   /// Runs the events of a worker in this process from now on. Registering it again replaces the handler: attempts that
   /// are running end with the old one. The handler takes a Job&, and returns nothing, a Value or whatever becomes one,
-  /// or a Result of these. It may block; blocking calls of this class are allowed in it.
+  /// or a Result of these. Several threads call it at once, up to `concurrency`. It may block; blocking calls of this
+  /// class are allowed in it, but for close.
   /// Errors: kInvalidArgument for the name or the options; kClosed.
   template <class F>
   [[nodiscard]] Result<void> work(std::string_view worker, F handler, WorkOptions options = {}) {
@@ -272,8 +273,8 @@ class PERDURE_EXPORT Queue {
 
   template <class F>
   static Handler make_handler(F handler) {
-    using R = std::invoke_result_t<F&, Job&>;
-    return [handler = std::move(handler)](Job& job) mutable -> Result<Value> {
+    using R = std::invoke_result_t<const F&, Job&>;
+    return [handler = std::move(handler)](Job& job) -> Result<Value> {
       if constexpr (std::is_void_v<R>) {
         handler(job);
         return Value();

@@ -193,14 +193,4 @@ std::optional<Attempts> read_attempts(Reader& reader, BytesView prefix) {
   return readable(reader, Attempts::decode(*value));
 }
 
-Result<void> check_short_name(std::string_view name, std::string_view what) {
-  auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._:-", c); };
-  bool good = !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name[0]));
-  for (char c : name) good = good && c != '\0' && fits(c);
-  if (good) return {};
-  return fail(ErrorCode::kInvalidArgument, std::string(what) + " \"" + printable(name) +
-                                               "\" is not a name: 1 to 64 of A-Za-z0-9._:- beginning with a letter or "
-                                               "digit");
-}
-
 }  // namespace perdure::actor

@@ -31,6 +31,7 @@
 
 #include "perdure/actor.h"
 #include "perdure/tuple.h"
+#include "session/rows.h"
 #include "store/ranges.h"
 
 namespace perdure::actor {
@@ -191,8 +192,7 @@ std::optional<Attempts> read_attempts(Reader& reader, BytesView prefix);
 template <class T>
 T readable(Reader& reader, Result<T> row);
 
-/// Errors: kInvalidArgument.
-Result<void> check_short_name(std::string_view name, std::string_view what);
+using session::check_short_name;
 
 }  // namespace perdure::actor
 

@@ -1,5 +1,8 @@
 #include "session/rows.h"
 
+#include <cctype>
+#include <cstring>
+
 #include "store/system_access.h"
 
 namespace perdure::session {
@@ -95,6 +98,16 @@ Result<void> check_name(std::string_view name, std::string_view what) {
     if (auto byte = static_cast<unsigned char>(name[i]); byte < 0x20 || byte == 0x7f)
       return wrong("has a control character at byte " + std::to_string(i) + "; leave it out");
   return {};
+}
+
+Result<void> check_short_name(std::string_view name, std::string_view what) {
+  auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._:-", c); };
+  bool good = !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name[0]));
+  for (char c : name) good = good && c != '\0' && fits(c);
+  if (good) return {};
+  return fail(ErrorCode::kInvalidArgument, std::string(what) + " \"" + printable(name) +
+                                               "\" is not a name: 1 to 64 of A-Za-z0-9._:- beginning with a letter or "
+                                               "digit");
 }
 
 }  // namespace perdure::session

@@ -86,5 +86,7 @@ std::uint64_t read_store_number(Reader& reader);
 
 /// Errors: kInvalidArgument with the limit and the place.
 Result<void> check_name(std::string_view name, std::string_view what);
+/// The same for names that stand in URLs and metrics: 1 to 64 of A-Za-z0-9._:-, beginning with a letter or digit.
+Result<void> check_short_name(std::string_view name, std::string_view what);
 
 }  // namespace perdure::session

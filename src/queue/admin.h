@@ -1,0 +1,26 @@
+// What operators do to many events: transactions that do a bounded part each.
+#pragma once
+
+#include "perdure/queue.h"
+
+namespace perdure::queue {
+
+struct Part {
+  std::uint64_t count = 0;
+  bool more = false;
+};
+
+/// Cancels some of the events in that state.
+Part cancel_some(Transaction& txn, std::string_view space, std::string_view worker, EventState state, WallTime now);
+
+/// Dead letters, back to where they can run. `done` of them went before, which matters if they are to be spread.
+Part redrive_some(Transaction& txn, std::string_view space, std::string_view worker, const RedriveOptions& options,
+                  std::uint64_t done, WallTime begun, WallTime now);
+
+/// Errors: kInvalidArgument.
+Result<void> check_settings(const WorkerSettings& settings);
+Result<void> check_rate(const Rate& rate);
+void write_settings(Transaction& txn, std::string_view space, std::string_view worker,
+                    const std::optional<WorkerSettings>& settings);
+
+}  // namespace perdure::queue

@@ -1,0 +1,155 @@
+// One node's share in the queues of a store: what the parts in this folder have in common, and how they are wired.
+//
+//     dispatchers   one for each worker that it serves: claims events and runs their handlers
+//     loops         what falls due: scheduled events, deadlines of claims, what is to be forgotten
+//     pulls         claims by hand that wait for work
+//
+// Everything is driven by requests, answers of the store, timers and watches. Nothing here blocks but the public calls.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perdure/queue.h"
+#include "queue/dispatcher.h"
+#include "queue/due.h"
+#include "queue/emit.h"
+#include "runtime/handler_pool.h"
+#include "runtime/mutex.h"
+#include "session/due_loop.h"
+#include "session/session_keeper.h"
+#include "session/store_clock.h"
+#include "store/store_part.h"
+
+namespace perdure {
+
+class QueueImpl : public StorePart<QueueImpl> {
+ public:
+  using VoidDone = Queue::VoidDone;
+  /// Gets the store back, so that its last handle need not be dropped in a callback.
+  using OpenDone = std::move_only_function<void(Result<Queue>, Store)>;
+  static void open(Store store, QueueOptions options, OpenDone done);
+  /// `store` is kept open by the handles.
+  QueueImpl(Store& store, QueueOptions options, std::shared_ptr<SessionKeeper> keeper);
+
+  // For the public class.
+  Result<void> work(const std::string& space, std::string_view worker, Handler handler, WorkOptions options)
+      PERDURE_EXCLUDES(mutex_);
+  void stop_working(const std::string& space, std::string_view worker) PERDURE_EXCLUDES(mutex_);
+  /// Checks them and gives them ids. Errors: kInvalidArgument, kTooLarge, kClosed.
+  Result<std::vector<queue::Prepared>> prepare(const std::string& space, std::vector<NewEvent> events);
+  void emit(const std::string& space, std::vector<NewEvent> events,
+            std::move_only_function<void(Result<std::vector<Emitted>>)> done);
+  void claim(const std::string& space, std::string_view worker, const ClaimOptions& options,
+             std::move_only_function<void(Result<std::vector<Claimed>>)> done);
+  void wait(const std::string& space, const Uuid& id, Duration timeout,
+            std::move_only_function<void(Result<EndedEvent>)> done);
+  /// Runs `step` in a transaction as long as it says that there is more, and answers with the sum.
+  template <class Step>
+  Result<std::uint64_t> in_parts(Step step);
+  /// A transaction of an operator or of an outside worker; blocks.
+  template <class Body>
+  auto transact_now(Body body);
+  template <class Body>
+  auto read_now(Body body);
+  void close(Duration grace, VoidDone done) PERDURE_EXCLUDES(mutex_);
+  /// The last handle goes.
+  void abandon() PERDURE_EXCLUDES(mutex_);
+  /// Whether a blocking call would wait for this very thread.
+  Result<void> may_block();
+  QueueActivity activity() PERDURE_EXCLUDES(mutex_);
+
+  // For the parts.
+  StoreClock& clock() { return clock_; }
+  /// Store time.
+  WallTime now() { return clock_.now(); }
+  HandlerPool& handlers() { return *handlers_; }
+  std::optional<SessionId> session_id() { return keeper_->id(); }
+  std::uint64_t store_number() const { return store_number_; }
+  /// The first of so many numbers that nobody else gets.
+  std::uint64_t take_numbers(std::size_t count) { return next_number_.fetch_add(count); }
+  void warn(const std::string& what, const std::string& event);
+
+ private:
+  using Name = std::pair<std::string, std::string>;
+  using DispatcherPtr = std::shared_ptr<queue::Dispatcher>;
+  using Loop = DueLoop<QueueImpl>;
+
+  void start();
+  void session_opened(const std::shared_ptr<SessionImpl>& session) PERDURE_EXCLUDES(mutex_);
+  void session_over() PERDURE_EXCLUDES(mutex_);
+  void follow_recalls(SessionId session);
+  Uuid fresh_id() PERDURE_EXCLUDES(mutex_);
+  /// Those that serve, and those that are only coming to an end.
+  std::vector<DispatcherPtr> all_dispatchers() PERDURE_EXCLUDES(mutex_);
+  void retire(const DispatcherPtr& dispatcher) PERDURE_EXCLUDES(mutex_);
+  void unserve(const std::vector<DispatcherPtr>& dispatchers, VoidDone done);
+  void stop_serving() PERDURE_EXCLUDES(mutex_);
+  void store_closing() PERDURE_EXCLUDES(mutex_);
+  /// What is still running is given back; then the session ends.
+  void settle_and_end() PERDURE_EXCLUDES(mutex_);
+  void closed(const Result<void>& result) PERDURE_EXCLUDES(mutex_);
+  void wait_for(std::string space, Uuid id, SteadyTime deadline, bool seen,
+                std::shared_ptr<std::move_only_function<void(Result<EndedEvent>)>> done);
+
+  const QueueOptions options_;
+  StoreClock clock_;
+  const std::shared_ptr<SessionKeeper> keeper_;
+  const std::shared_ptr<HandlerPool> handlers_;
+  std::uint64_t store_number_ = 0;
+  std::atomic<std::uint64_t> next_number_ = 0;
+  Loop promoting_;
+  Loop expiring_;
+  Loop forgetting_;
+
+  Mutex mutex_;
+  std::map<Name, DispatcherPtr> dispatchers_ PERDURE_GUARDED_BY(mutex_);
+  std::vector<DispatcherPtr> retired_ PERDURE_GUARDED_BY(mutex_);
+  /// Of the last id: ids of one node are in the order in which they were made.
+  std::int64_t id_ms_ PERDURE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t id_number_ PERDURE_GUARDED_BY(mutex_) = 0;
+  Watch recall_ PERDURE_GUARDED_BY(mutex_);
+  bool closing_ PERDURE_GUARDED_BY(mutex_) = false;
+  bool closed_ PERDURE_GUARDED_BY(mutex_) = false;
+  bool ending_ PERDURE_GUARDED_BY(mutex_) = false;
+  /// A handler was still running when the grace was over.
+  bool overran_ PERDURE_GUARDED_BY(mutex_) = false;
+  std::vector<VoidDone> closers_ PERDURE_GUARDED_BY(mutex_);
+  std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
+};
+
+template <class Body>
+auto QueueImpl::transact_now(Body body) {
+  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
+  auto use = enter();
+  if (!use) return Result<R>(std::unexpected(closed_error()));
+  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
+  return store_.transact(std::move(body), {.body = perdure::Body::kShort, .reserve = Reserve::kMayUse});
+}
+
+template <class Body>
+auto QueueImpl::read_now(Body body) {
+  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Reader&>>::Value;
+  auto use = enter();
+  if (!use) return Result<R>(std::unexpected(closed_error()));
+  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
+  return store_.read(std::move(body));
+}
+
+template <class Step>
+Result<std::uint64_t> QueueImpl::in_parts(Step step) {
+  std::uint64_t sum = 0;
+  for (;;) {
+    auto part = transact_now([&](Transaction& txn) { return step(txn, sum); });
+    if (!part) return std::unexpected(std::move(part.error()));
+    sum += part->count;
+    if (!part->more) return sum;
+  }
+}
+
+}  // namespace perdure
