@@ -10,7 +10,7 @@ namespace {
 /// A thread that takes so many jobs within kPatience runs quick ones: more of its kind would only be in its way.
 constexpr std::size_t kQuickJobs = 16;
 /// Threads are begun in steps of so many: each costs as much as many quick jobs, which want the lock meanwhile.
-constexpr std::size_t kBegunAtOnce = 16;
+constexpr std::size_t kBegunAtOnce = 4;
 
 thread_local bool in_handler = false;
 /// The lane that this thread is; a thread is never more than one.

@@ -23,9 +23,6 @@ namespace perdure {
 template <class Self>
 class StorePart : public std::enable_shared_from_this<Self> {
  public:
-  StorePart(const StorePart&) = delete;
-  StorePart& operator=(const StorePart&) = delete;
-
   Scheduler& scheduler() { return scheduler_; }
   /// Keeps this object and its open store from going away; empty once either is closed. `died` says whether that is
   /// because the process is a simulated one that has died.
@@ -45,11 +42,6 @@ class StorePart : public std::enable_shared_from_this<Self> {
   Error closed_error() const { return {ErrorCode::kClosed, name_ + " are closed"}; }
 
  protected:
-  /// `name` is for errors, as in "the actors of this node".
-  StorePart(Store& store, std::string name)
-      : store_(StoreAccess::borrow(store)), scheduler_(StoreAccess::impl(store_).scheduler()), name_(std::move(name)) {}
-  ~StorePart() = default;
-
   /// Borrowed: used only inside of the gate.
   Store store_;
   /// Lives as long as the store is open.
@@ -57,6 +49,13 @@ class StorePart : public std::enable_shared_from_this<Self> {
   Gate gate_;
 
  private:
+  /// Only Self can be made of it.
+  friend Self;
+  /// `name` is for errors, as in "the actors of this node".
+  StorePart(Store& store, std::string name)
+      : store_(StoreAccess::borrow(store)), scheduler_(StoreAccess::impl(store_).scheduler()), name_(std::move(name)) {}
+  ~StorePart() = default;
+
   const std::string name_;
 };
 
