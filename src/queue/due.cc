@@ -12,6 +12,7 @@ constexpr std::size_t kWorkersAtOnce = 16;
 constexpr std::size_t kEventsOfEach = 64;
 constexpr std::size_t kClaimsAtOnce = 256;
 constexpr std::size_t kForgottenAtOnce = 8;
+constexpr Duration kForgetEvery = std::chrono::minutes(1);
 
 std::int64_t ms_of(DueTime time) {
   return static_cast<std::int64_t>(time.time_since_epoch().count());
@@ -155,7 +156,10 @@ DueTurn forget(Transaction& txn, WallTime now) {
       }
     }
   }
-  return turn_of(first);
+  // Who ends events does not ring for this: it can wait for the next look.
+  DueTurn turn = turn_of(first);
+  turn.next = std::min(turn.next.value_or(WallTime::max()), now + kForgetEvery);
+  return turn;
 }
 
 }  // namespace perdure::queue
