@@ -86,8 +86,9 @@ struct Emitted {
   bool duplicate = false;
 };
 
-/// The largest value of an event, encoded.
+/// The largest value of an event, and the largest result that is kept, encoded.
 inline constexpr std::size_t kEventBytesMax = 1 << 20;
+inline constexpr std::size_t kResultBytesMax = 1'000'000;
 
 /// An attempt that failed, as its event remembers it: the last few of them.
 struct Failure {
@@ -132,7 +133,7 @@ struct EndedEvent {
   Uuid id;
   std::string worker;
   How how = How::kCompleted;
-  /// What the handler returned; null for one that was larger than kEventBytesMax.
+  /// What the handler returned; null for one that was larger than kResultBytesMax.
   Value result;
   int attempts = 0;
   WallTime finished_at;
@@ -238,6 +239,7 @@ struct EventFilter {
 };
 
 struct EventPage {
+  /// As many as were asked for; fewer if their values are large.
   std::vector<Event> events;
   /// Empty: that was the last page.
   std::string next;

@@ -99,6 +99,7 @@ struct QueueOptions {
 };
 
 struct ClaimOptions {
+  /// From 1 to 1,000; fewer are claimed if their values are large.
   std::size_t max = 10;
   /// How long to wait until there is something.
   Duration wait = Duration::zero();
@@ -130,7 +131,8 @@ struct QueueActivity {
 };
 
 /// The share of this process in the queues of a store. Copies share it; thread-safe. It keeps the store open. When the
-/// last copy is gone, handlers that run are waited for; `close` does the same with a bound.
+/// last copy is gone, handlers that run are waited for; `close` does the same with a bound. A handler that has a copy
+/// of its own keeps it from ever being the last: give it a reference, or close.
 ///
 /// Names of spaces and workers: 1 to 64 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit. Keys: 1 to 200 bytes
 /// of UTF-8 without control characters.

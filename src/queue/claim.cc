@@ -92,10 +92,17 @@ ClaimResult claim_some(WorkerTable& table, const ClaimRequest& request) {
     max = std::min(max, rate->allowed());
   }
   if (max == 0) return result;
+  std::size_t bytes = 0;
   for (const Row& entry : read_entries(table, max, request.skip, result.more)) {
     auto event = table.load_ready(entry);
     if (!event) continue;
-    auto limit_key = event->row.names().limit_key;
+    const auto names = event->row.names();
+    bytes += names.chunks * kChunkBytes + event->row.given.size();
+    if (bytes > request.bytes_max && !result.events.empty()) {
+      result.more = true;
+      break;
+    }
+    auto limit_key = names.limit_key;
     if (!limit_key.empty() && !table.has_slot(limit_key)) {
       table.wait_for_slot(entry, *event, limit_key);
       continue;

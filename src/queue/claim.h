@@ -10,6 +10,8 @@ namespace perdure::queue {
 
 struct ClaimRequest {
   std::size_t max = 1;
+  /// Of values; one event is claimed in any case.
+  std::size_t bytes_max = SIZE_MAX;
   Claimant claimant;
   /// How many ready events to leave to others: whoever lost to another node looks further back, so that nodes that are
   /// all at the head of one queue do not lose to each other for ever.

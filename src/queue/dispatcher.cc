@@ -12,6 +12,8 @@ namespace {
 
 /// Claims, and settlements, in one turn: enough to make the commit cheap for each, few enough to be quick.
 constexpr std::size_t kAtOnce = 256;
+/// Of results, in one turn: well below what a transaction holds.
+constexpr std::size_t kBytesAtOnce = 2'000'000;
 /// Under way at once: while one is synced, the next is gathered.
 constexpr std::size_t kTurnsMax = 4;
 constexpr Duration kBackOff = std::chrono::milliseconds(100);
@@ -91,7 +93,9 @@ std::optional<Dispatcher::SentTurn> Dispatcher::next_turn() {
   std::size_t taken = running_ + claiming_;
   std::size_t room = !stopped_ && hint_ && taken < options_.concurrency ? options_.concurrency - taken : 0;
   if (settling == 0 && room == 0) return std::nullopt;
-  for (std::size_t i = 0; i < settling; ++i) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < settling && bytes < kBytesAtOnce; ++i) {
+    bytes += pending_.front().bytes();
     sent.turn.settlements.push_back(std::move(pending_.front()));
     pending_.pop_front();
   }
@@ -160,25 +164,24 @@ void Dispatcher::adopt(SessionId session, std::vector<ClaimedRow> rows, Version 
     ++held->left;
     Loaded& event = row.event;
     if (version != Version{}) event.row.stamp = {version, row.order};
-    Uuid id = event.id;
     Token token{event.row.stamp, home_.store_number()};
     auto job = std::make_shared<JobState>(std::move(event), token, session, held);
     job->running = true;
     ++running_;
-    jobs_[id] = job;
+    jobs_[job->token.stamp] = job;
     started.push_back(std::move(job));
   }
 }
 
 void Dispatcher::forget(const JobPtr& job) {
-  auto found = jobs_.find(job->loaded.id);
-  if (found == jobs_.end() || found->second != job) return;
-  jobs_.erase(found);
+  if (jobs_.erase(job->token.stamp) == 0) return;
   if (--job->held->left == 0) emptied_.push_back(job->held->key);
 }
 
 void Dispatcher::turn_failed(SentTurn& sent, const Error& error) {
   if (error.code == ErrorCode::kClosed) return;
+  if (!error.retryable() && error.code != ErrorCode::kStaleToken)
+    home_.warn("a turn failed and is tried again: " + to_string(error), space_ + "/" + worker_);
   bool unknown = error.outcome() == Outcome::kUnknown;
   bool ours;
   {
@@ -287,16 +290,16 @@ void Dispatcher::tell_if_settled() {
 }
 
 void Dispatcher::session_over() {
-  std::map<Uuid, JobPtr> lost;
+  std::map<Stamp, JobPtr> lost;
   {
     MutexLock lock(mutex_);
     session_.reset();
     pending_.clear();
     emptied_.clear();
     lost.swap(jobs_);
-    for (auto& [id, job] : lost) job->decided = true;
+    for (auto& [token, job] : lost) job->decided = true;
   }
-  for (auto& [id, job] : lost) job->cancel.cancel();
+  for (auto& [token, job] : lost) job->cancel.cancel();
   tell_if_settled();
 }
 

@@ -110,8 +110,8 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   std::size_t alone_ PERDURE_GUARDED_BY(mutex_) = 0;
   bool backing_off_ PERDURE_GUARDED_BY(mutex_) = false;
   std::deque<Settlement> pending_ PERDURE_GUARDED_BY(mutex_);
-  /// All that is claimed and not settled.
-  std::map<Uuid, JobPtr> jobs_ PERDURE_GUARDED_BY(mutex_);
+  /// All that is claimed and not settled, by token: an event may be claimed anew before its last end is heard of.
+  std::map<Stamp, JobPtr> jobs_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Bytes> emptied_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Watch> watches_ PERDURE_GUARDED_BY(mutex_);
   Executor::TimerId timer_ PERDURE_GUARDED_BY(mutex_) = 0;

@@ -11,7 +11,7 @@ constexpr Duration kRetry = std::chrono::milliseconds(100);
 
 /// What a handler returned, to be kept; whatever it is, the event is completed.
 Bytes encode_result(const Value& result) {
-  if (result.is_null() || !result.check("the result") || result.encoded_size() > kEventBytesMax) return {};
+  if (result.is_null() || !result.check("the result") || result.encoded_size() > kResultBytesMax) return {};
   return result.encode();
 }
 
@@ -180,7 +180,7 @@ void Dispatcher::release_all() {
   std::vector<JobPtr> jobs;
   {
     MutexLock lock(mutex_);
-    for (auto& [id, job] : jobs_) {
+    for (auto& [token, job] : jobs_) {
       if (job->decided) continue;
       jobs.push_back(job);
       decide(job, {job, Settlement::Released{}});
@@ -194,7 +194,7 @@ void Dispatcher::check_claims() {
   std::vector<JobPtr> jobs;
   {
     MutexLock lock(mutex_);
-    for (auto& [id, job] : jobs_) jobs.push_back(job);
+    for (auto& [token, job] : jobs_) jobs.push_back(job);
   }
   home_.transact(
       [jobs, space = space_](Transaction& txn) {

@@ -11,6 +11,8 @@ namespace perdure::queue {
 namespace {
 
 constexpr std::size_t kPageMax = 1'000;
+/// Of values: a page with more ends early.
+constexpr std::size_t kPageBytesMax = 4 << 20;
 constexpr EventState kOrder[] = {EventState::kReady, EventState::kScheduled, EventState::kRunning, EventState::kDead};
 
 /// A cursor: which index, and the last key seen there.
@@ -47,8 +49,8 @@ void collect(Reader& reader, KeyRange range, const Bytes& after, std::size_t lim
   if (!after.empty() && after >= range.begin) range.begin = next_key(after);
   if (range.empty() || page.ids.size() >= limit) return;
   for (const Row& row : reader.get_range(range, {.limit = limit - page.ids.size()})) {
-    if (auto id = decode_id(BytesView(row.value).substr(0, sizeof(Uuid::bytes)))) page.ids.push_back(*id);
-    page.last = row.key;
+    page.ids.push_back(decode_id(BytesView(row.value).substr(0, sizeof(Uuid::bytes))).value_or(Uuid()));
+    page.places.push_back(row.key);
   }
 }
 
@@ -119,7 +121,7 @@ IndexPage walk(Reader& reader, std::string_view space, std::string_view worker, 
       page = walk_running(reader, space, worker);
       std::erase_if(page.ids, [&](const Uuid& id) { return encode_id(id) <= after && !after.empty(); });
       if (page.ids.size() > limit) page.ids.resize(limit);
-      if (!page.ids.empty()) page.last = encode_id(page.ids.back());
+      for (const Uuid& id : page.ids) page.places.push_back(encode_id(id));
       break;
     }
     case 3:
@@ -153,16 +155,24 @@ Result<EventPage> list_events(Reader& reader, std::string_view space, const Even
   EventState ready_now = state_by(rules) == WorkerState::kBlock   ? EventState::kBlocked
                          : state_by(rules) == WorkerState::kPause ? EventState::kPaused
                                                                   : EventState::kReady;
+  std::size_t bytes = 0;
   bool is_view = filter.state && index_of(*filter.state) == 0;
   if (is_view && *filter.state != ready_now) return page;
   for (std::size_t index = cursor.index; index < std::size(kOrder); ++index) {
     std::size_t want = filter.limit - page.events.size();
     auto found = walk(reader, space, filter.worker, kOrder[index], index == cursor.index ? cursor.last : Bytes(), want);
-    for (const Uuid& id : found.ids)
-      if (auto event = get_event(reader, space, id, now)) page.events.push_back(std::move(*event));
+    for (std::size_t i = 0; i < found.ids.size(); ++i) {
+      auto event = get_event(reader, space, found.ids[i], now);
+      if (!event) continue;
+      bytes += event->value.encoded_size();
+      page.events.push_back(std::move(*event));
+      if (bytes < kPageBytesMax) continue;
+      page.next = encode_cursor(index, found.places[i]);
+      return page;
+    }
     if (found.ids.size() == want) {
-      page.next = encode_cursor(index, found.last);
-      break;
+      page.next = encode_cursor(index, found.places.back());
+      return page;
     }
     if (filter.state) break;
   }

@@ -13,8 +13,9 @@ namespace perdure::queue {
 /// The ids in one index of a worker, behind a place in it.
 struct IndexPage {
   std::vector<Uuid> ids;
-  /// Where the next page begins behind; the page is the last one if it has fewer ids than were asked for.
-  Bytes last;
+  /// For each of them, what a page that begins behind it is asked for with. A page is the last one if it has fewer ids
+  /// than were asked for.
+  std::vector<Bytes> places;
 };
 /// kPaused and kBlocked are kReady. Those that wait for a slot of their limit key come behind the other ready ones.
 /// Needs system access.

@@ -6,6 +6,7 @@ namespace perdure {
 namespace {
 
 constexpr std::size_t kClaimMax = 1'000;
+constexpr std::size_t kClaimBytesMax = 4 << 20;
 constexpr Duration kLockMax = std::chrono::hours(24 * 365);
 
 /// One call of Queue::claim. It is tried when it comes, and whenever there may be something, until its time is over.
@@ -40,8 +41,9 @@ class Pull : public std::enable_shared_from_this<Pull> {
     WallTime now = home_.now();
     queue::WorkerTable table(txn, space_, worker_, now);
     Tried tried;
-    tried.result =
-        queue::claim_some(table, {.max = options_.max, .claimant = {{}, queue::due_after(now, options_.lock)}});
+    tried.result = queue::claim_some(
+        table,
+        {.max = options_.max, .bytes_max = kClaimBytesMax, .claimant = {{}, queue::due_after(now, options_.lock)}});
     Reader snapshot = txn.snapshot();
     for (const auto& row : tried.result.events) {
       auto given = queue::readable(txn, queue::Given::decode(row.event.row.given));
@@ -76,14 +78,18 @@ class Pull : public std::enable_shared_from_this<Pull> {
       for (Watch& watch : tried.watches) watch.cancel();
       return attempt();
     }
-    auto taken = std::make_shared<std::atomic<bool>>(false);
+    auto taken = home_.add_waiter([self = shared_from_this(), watches = tried.watches]() mutable {
+      for (Watch& watch : watches) watch.cancel();
+      self->done_(std::unexpected(self->home_.closed_error()));
+    });
+    if (taken == 0) return;
     SteadyTime when = deadline_;
     if (tried.result.again_at) {
       Duration left = std::max(*tried.result.again_at - home_.now(), Duration::zero());
       if (left < when - home_.scheduler().now()) when = home_.scheduler().now() + left;
     }
     auto again = [self = shared_from_this(), taken, watches = tried.watches]() mutable {
-      if (taken->exchange(true)) return;
+      if (!self->home_.remove_waiter(taken)) return;
       for (Watch& watch : watches) watch.cancel();
       self->attempt();
     };

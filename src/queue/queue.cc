@@ -25,9 +25,9 @@ Result<void> check_names(std::string_view space, std::string_view worker) {
 Result<Bytes> encode_result(const Value& result) {
   if (result.is_null()) return Bytes();
   if (auto good = result.check("the result"); !good) return std::unexpected(std::move(good.error()));
-  if (result.encoded_size() > kEventBytesMax)
+  if (result.encoded_size() > kResultBytesMax)
     return fail(ErrorCode::kTooLarge, "the result has " + std::to_string(result.encoded_size()) +
-                                          " bytes when encoded; at most " + std::to_string(kEventBytesMax) +
+                                          " bytes when encoded; at most " + std::to_string(kResultBytesMax) +
                                           " are allowed");
   return result.encode();
 }

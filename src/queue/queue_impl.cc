@@ -304,16 +304,19 @@ void QueueImpl::wait_for(std::string space, Uuid id, SteadyTime deadline, bool s
           return (*done)(fail(ErrorCode::kNotFound, "event " + to_string(id) +
                                                         " has ended, and its worker keeps no "
                                                         "history"));
-        // Whichever comes first; the other finds the call taken.
-        auto taken = std::make_shared<std::atomic<bool>>(false);
         Watch watch = found->watch;
-        auto timer = deadline == SteadyTime::max() ? 0 : at(deadline, [taken, watch, id, done]() mutable {
-          if (taken->exchange(true)) return;
+        auto waiter = add_waiter([this, watch, done]() mutable {
+          watch.cancel();
+          (*done)(std::unexpected(closed_error()));
+        });
+        if (waiter == 0) return;
+        auto timer = deadline == SteadyTime::max() ? 0 : at(deadline, [this, waiter, watch, id, done]() mutable {
+          if (!remove_waiter(waiter)) return;
           watch.cancel();
           (*done)(fail(ErrorCode::kDeadline, "event " + to_string(id) + " has not ended yet"));
         });
-        watch.then(guarded([this, space, id, deadline, done, taken, timer]() mutable {
-          if (taken->exchange(true)) return;
+        watch.then(guarded([this, space, id, deadline, done, waiter, timer]() mutable {
+          if (!remove_waiter(waiter)) return;
           if (timer != 0) scheduler_.cancel(timer);
           wait_for(space, id, deadline, true, done);
         }));
@@ -390,13 +393,18 @@ void QueueImpl::settle_and_end() {
 
 void QueueImpl::closed(const Result<void>& result) {
   std::vector<VoidDone> closers;
+  std::map<std::uint64_t, Task> waiters;
   bool overran;
   {
     MutexLock lock(mutex_);
     closed_ = true;
     overran = overran_;
     closers.swap(closers_);
+    waiters.swap(waiters_);
   }
+  // From now on every call is refused, and the loops come to their end.
+  gate_.close();
+  for (auto& [number, waiter] : waiters) waiter();
   for (VoidDone& done : closers) {
     if (!result)
       done(std::unexpected(result.error()));
@@ -405,6 +413,29 @@ void QueueImpl::closed(const Result<void>& result) {
     else
       done({});
   }
+}
+
+std::uint64_t QueueImpl::add_waiter(Task closed) {
+  {
+    MutexLock lock(mutex_);
+    if (!closed_) {
+      waiters_[++last_waiter_] = std::move(closed);
+      return last_waiter_;
+    }
+  }
+  closed();
+  return 0;
+}
+
+bool QueueImpl::remove_waiter(std::uint64_t waiter) {
+  Task forgotten;
+  MutexLock lock(mutex_);
+  auto found = waiters_.find(waiter);
+  if (found == waiters_.end()) return false;
+  forgotten = std::move(found->second);
+  waiters_.erase(found);
+  lock.unlock();
+  return true;
 }
 
 void QueueImpl::abandon() {

@@ -74,6 +74,11 @@ class QueueImpl : public StorePart<QueueImpl> {
   /// The first of so many numbers that nobody else gets.
   std::uint64_t take_numbers(std::size_t count) { return next_number_.fetch_add(count); }
   void warn(const std::string& what, const std::string& event);
+  /// Somebody waits for a watch or a timer, which will not come if this is closed: then `closed` is called, in this
+  /// very call if it is closed already, and the answer is 0.
+  std::uint64_t add_waiter(Task closed) PERDURE_EXCLUDES(mutex_);
+  /// Whether it was still waiting: only one of all who call this is told so.
+  bool remove_waiter(std::uint64_t waiter) PERDURE_EXCLUDES(mutex_);
 
  private:
   using Name = std::pair<std::string, std::string>;
@@ -120,6 +125,8 @@ class QueueImpl : public StorePart<QueueImpl> {
   /// A handler was still running when the grace was over.
   bool overran_ PERDURE_GUARDED_BY(mutex_) = false;
   std::vector<VoidDone> closers_ PERDURE_GUARDED_BY(mutex_);
+  std::uint64_t last_waiter_ PERDURE_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, Task> waiters_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
 };
 

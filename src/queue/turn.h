@@ -20,6 +20,12 @@ struct Settlement {
   struct Released {};
   std::shared_ptr<JobState> job;
   std::variant<Completed, Failing, Released> how;
+
+  /// Of what it writes beside the event.
+  std::size_t bytes() const {
+    const auto* completed = std::get_if<Completed>(&how);
+    return completed ? completed->result.size() : 0;
+  }
 };
 
 struct Turn {
