@@ -97,7 +97,7 @@ ClaimResult claim_some(WorkerTable& table, const ClaimRequest& request) {
     auto event = table.load_ready(entry);
     if (!event) continue;
     const auto names = event->row.names();
-    bytes += names.chunks * kChunkBytes + event->row.given.size();
+    bytes += names.chunks * kChunkBytes + event->row.given().size();
     if (bytes > request.bytes_max && !result.events.empty()) {
       result.more = true;
       break;

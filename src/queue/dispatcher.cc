@@ -146,7 +146,7 @@ void Dispatcher::turned(SentTurn& sent, Result<TurnResult> result, Receipt recei
     }
   }
   for (const JobPtr& job : stale_jobs) stale(job);
-  for (const JobPtr& job : started) start(job);
+  start(started);
   if (!watches.empty()) watch(std::move(watches));
   if (result->claimed.again_at) ring_at(*result->claimed.again_at);
   pump();
@@ -236,7 +236,7 @@ void Dispatcher::look_for_claims(SessionId session, std::uint64_t held_from, std
           if (rows || !ours) self->claiming_ -= claiming;
           if (rows && ours) self->adopt(session, std::move(*rows), Version{}, started);
         }
-        for (const JobPtr& job : started) self->start(job);
+        self->start(started);
         if (!rows && ours) {
           self->home_.at(self->home_.scheduler().now() + kBackOff,
                          [self, session, held_from, claiming] { self->look_for_claims(session, held_from, claiming); });

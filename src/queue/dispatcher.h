@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "queue/turn.h"
+#include "runtime/handler_pool.h"
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
 
@@ -82,8 +83,11 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   void stale(const JobPtr& job);
 
   // Jobs.
-  void start(const JobPtr& job);
-  void begin(const JobPtr& job);
+  /// Hands them to threads, once their values are loaded.
+  void start(const std::vector<JobPtr>& jobs);
+  void load_value(const JobPtr& job);
+  HandlerPool::Job pool_job(const JobPtr& job);
+  void run(JobState& job, Result<Value>& result) const;
   void finished(const JobPtr& job, Result<Value> result) PERDURE_EXCLUDES(mutex_);
   void overrun(const JobPtr& job) PERDURE_EXCLUDES(mutex_);
   void returned(JobState& job) PERDURE_REQUIRES(mutex_);

@@ -19,8 +19,19 @@ Bytes encode_result(const Value& result) {
 
 // Beginning.
 
-void Dispatcher::start(const JobPtr& job) {
-  if (job->loaded.row.names().chunks == 0) return begin(job);
+void Dispatcher::start(const std::vector<JobPtr>& jobs) {
+  std::vector<HandlerPool::Job> now;
+  now.reserve(jobs.size());
+  for (const JobPtr& job : jobs) {
+    if (job->loaded.row.names().chunks > 0)
+      load_value(job);
+    else
+      now.push_back(pool_job(job));
+  }
+  if (!now.empty()) home_.handlers().run_many(std::move(now));
+}
+
+void Dispatcher::load_value(const JobPtr& job) {
   home_.transact(
       [job](Transaction& txn) -> Result<Bytes> {
         SystemAccess access(txn);
@@ -30,46 +41,49 @@ void Dispatcher::start(const JobPtr& job) {
       },
       [self = shared_from_this(), job](Result<Bytes> value, Receipt) {
         if (!value) return self->finished(job, std::unexpected(std::move(value.error())));
-        auto given = Given::decode(job->loaded.row.given);
+        auto given = Given::decode(job->loaded.row.given());
         if (!given) return self->finished(job, std::unexpected(std::move(given.error())));
         given->chunks = 0;
         given->value = std::move(*value);
-        job->loaded.row.given = given->encode();
-        self->begin(job);
+        job->loaded.row.set_given(given->encode());
+        self->home_.handlers().run(self->pool_job(job));
       },
       {});
 }
 
-void Dispatcher::begin(const JobPtr& job) {
+void Dispatcher::run(JobState& job, Result<Value>& result) const {
+  auto given = Given::decode(job.loaded.row.given());
+  auto value = given ? Value::decode(given->value) : Value();
+  if (!given || !value) {
+    result = std::unexpected(given ? value.error() : given.error());
+    return;
+  }
+  job.event = describe(space_, job.loaded.id, job.loaded.row, *given, WorkerState::kRun, job.token.store);
+  job.event.value = std::move(*value);
+  Job shown = job.job();
+  result = guarded_handler([&] { return (*handler_)(shown); });
+}
+
+HandlerPool::Job Dispatcher::pool_job(const JobPtr& job) {
+  auto self = shared_from_this();
   auto result = std::make_shared<Result<Value>>();
-  Task finish = home_.guarded([self = shared_from_this(), job, result] { self->finished(job, std::move(*result)); });
-  // Nothing of the node is touched by a handler that comes back when that is long gone.
-  home_.handlers().run({.run =
-                            [handler = handler_, job, result, space = space_, store = home_.store_number(),
-                             finish = std::move(finish)]() mutable {
-                              auto given = Given::decode(job->loaded.row.given);
-                              auto value = given ? Value::decode(given->value) : Value();
-                              if (!given || !value) {
-                                *result = std::unexpected(given ? value.error() : given.error());
-                              } else {
-                                job->event =
-                                    describe(space, job->loaded.id, job->loaded.row, *given, WorkerState::kRun, store);
-                                job->event.value = std::move(*value);
-                                Job shown = job->job();
-                                *result = guarded_handler([&] { return (*handler)(shown); });
-                              }
-                              finish();
-                            },
-                        .limit = options_.timeout,
-                        .overrun = home_.guarded([self = shared_from_this(), job] { self->overrun(job); }),
-                        .dropped = home_.guarded([self = shared_from_this(), job] {
-                          {
-                            MutexLock lock(self->mutex_);
-                            self->returned(*job);
-                            self->decide(job, {job, Settlement::Released{}});
-                          }
-                          self->pump();
-                        })});
+  // Nothing of the node is touched by a handler that comes back when that is gone.
+  return {.run =
+              [self, job, result,
+               finish = home_.guarded([self, job, result] { self->finished(job, std::move(*result)); })]() mutable {
+                self->run(*job, *result);
+                finish();
+              },
+          .limit = options_.timeout,
+          .overrun = options_.timeout == Duration::max() ? Task() : home_.guarded([self, job] { self->overrun(job); }),
+          .dropped = home_.guarded([self, job] {
+            {
+              MutexLock lock(self->mutex_);
+              self->returned(*job);
+              self->decide(job, {job, Settlement::Released{}});
+            }
+            self->pump();
+          })};
 }
 
 // Ending.
@@ -92,6 +106,7 @@ Settlement Dispatcher::failed(const JobPtr& job, std::string error) {
 
 void Dispatcher::finished(const JobPtr& job, Result<Value> result) {
   bool alone = false;
+  std::optional<SentTurn> sent;
   {
     MutexLock lock(mutex_);
     returned(*job);
@@ -104,9 +119,13 @@ void Dispatcher::finished(const JobPtr& job, Result<Value> result) {
       decide(job, failed(job, result.error().code == ErrorCode::kHandlerFailed ? result.error().message
                                                                                : to_string(result.error())));
     }
+    sent = next_turn();
   }
   if (alone) settle_alone(job, encode_result(*result));
-  pump();
+  if (sent) {
+    send(std::move(*sent));
+    pump();
+  }
   job->cancel.drop();
 }
 

@@ -95,7 +95,7 @@ Emitted store(WorkerTable& table, const Prepared& event) {
   Loaded made{event.id, event_key(table.space(), event.id), {}};
   made.row.priority = options.priority;
   made.row.enqueued_at = table.now();
-  made.row.given = event.given;
+  made.row.set_given(event.given);
   made.row.delay_until = options.at ? *options.at
                          : options.delay > Duration::zero()
                              ? due_after(table.now(), options.delay)

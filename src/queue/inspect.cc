@@ -104,7 +104,7 @@ Result<Event> get_event(Reader& reader, std::string_view space, const Uuid& id, 
   SystemAccess access(reader);
   auto found = load(reader, space, id);
   if (!found) return no_event(id);
-  auto given = Given::decode(found->row.given);
+  auto given = Given::decode(found->row.given());
   if (!given) return std::unexpected(std::move(given.error()));
   auto value = read_value(reader, found->key, *given);
   if (!value) return std::unexpected(std::move(value.error()));

@@ -46,7 +46,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
         {.max = options_.max, .bytes_max = kClaimBytesMax, .claimant = {{}, queue::due_after(now, options_.lock)}});
     Reader snapshot = txn.snapshot();
     for (const auto& row : tried.result.events) {
-      auto given = queue::readable(txn, queue::Given::decode(row.event.row.given));
+      auto given = queue::readable(txn, queue::Given::decode(row.event.row.given()));
       tried.values.push_back(queue::readable(txn, queue::read_value(snapshot, row.event.key, given)));
     }
     tried.store = queue::store_number(snapshot);
@@ -64,7 +64,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
     for (std::size_t i = 0; i < tried->result.events.size(); ++i) {
       auto& row = tried->result.events[i].event;
       row.row.stamp = receipt.stamp(tried->result.events[i].order);
-      auto given = queue::Given::decode(row.row.given);
+      auto given = queue::Given::decode(row.row.given());
       if (!given) continue;
       events.push_back(queue::describe(space_, row.id, row.row, *given, WorkerState::kRun, tried->store));
       events.back().value = std::move(tried->values[i]);

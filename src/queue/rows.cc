@@ -146,25 +146,60 @@ std::optional<HeldClaims> HeldClaims::decode(BytesView value) {
   return held;
 }
 
+/// First what names other rows, at places that are found without reading the rest.
 Bytes Given::encode() const {
-  Bytes out = tuple::pack(worker, module, modifier, limit_key, unique_key, traceparent, chunks, retry.has_value());
+  Bytes out;
+  out.reserve(64 + value.size());
+  Writer(out)
+      .put(static_cast<std::uint8_t>(worker.size()))
+      .put(static_cast<std::uint8_t>(limit_key.size()))
+      .put(static_cast<std::uint8_t>(unique_key.size()))
+      .put(static_cast<std::uint8_t>(chunks));
+  out.append(worker).append(limit_key).append(unique_key);
+  tuple::append(out, module, modifier, traceparent, retry.has_value());
   if (retry) put_policy(out, *retry);
   if (chunks == 0) out.append(value);
   return out;
 }
 
+namespace {
+
+struct SplitGiven {
+  GivenNames names;
+  BytesView rest;
+  bool whole = false;
+};
+
+SplitGiven split(BytesView given) {
+  Fields fields(given);
+  std::size_t worker = fields.next<std::uint8_t>();
+  std::size_t limit_key = fields.next<std::uint8_t>();
+  std::size_t unique_key = fields.next<std::uint8_t>();
+  SplitGiven split;
+  split.names.chunks = fields.next<std::uint8_t>();
+  split.names.worker = fields.take(worker);
+  split.names.limit_key = fields.take(limit_key);
+  split.names.unique_key = fields.take(unique_key);
+  split.rest = fields.rest();
+  split.whole = fields.ok();
+  return split;
+}
+
+}  // namespace
+
 Result<Given> Given::decode(BytesView bytes) {
-  tuple::Reader reader(bytes);
+  SplitGiven parts = split(bytes);
+  tuple::Reader reader(parts.rest);
   Given given;
-  given.worker = reader.next_text();
+  given.worker = parts.names.worker;
+  given.limit_key = parts.names.limit_key;
+  given.unique_key = parts.names.unique_key;
+  given.chunks = parts.names.chunks;
   given.module = reader.next_text();
   given.modifier = reader.next_text();
-  given.limit_key = reader.next_text();
-  given.unique_key = reader.next_text();
   given.traceparent = reader.next_text();
-  given.chunks = static_cast<std::size_t>(reader.next_int());
   if (reader.next_bool()) given.retry = next_policy(reader);
-  if (!reader.ok()) return damaged("an event");
+  if (!parts.whole || !reader.ok()) return damaged("an event");
   given.value = Bytes(reader.rest());
   return given;
 }
@@ -178,7 +213,7 @@ Stamped EventRow::encode(std::uint32_t order) const {
   row.order = order;
   row.before = {kFormat, static_cast<char>(state)};
   Bytes failed = encode_failures(failures);
-  row.after.reserve(80 + failed.size() + given.size());
+  row.after.reserve(80 + failed.size() + given().size());
   Writer(row.after)
       .put(static_cast<std::uint8_t>(priority))
       .put(retries)
@@ -190,7 +225,7 @@ Stamped EventRow::encode(std::uint32_t order) const {
       .put(session.stamp)
       .put(ms_or_none(locked_until))
       .put_sized(failed);
-  row.after.append(given);
+  row.after.append(given());
   return row;
 }
 
@@ -201,11 +236,11 @@ Bytes EventRow::encode_as_it_is() const {
   return out.append(row.after);
 }
 
-Result<EventRow> EventRow::decode(BytesView value) {
+Result<EventRow> EventRow::decode(Bytes value) {
   if (value.size() < kFieldsAt || value[0] != kFormat || state_of(value) == Stored::kEnded) return damaged("an event");
   EventRow row;
   row.state = state_of(value);
-  Fields fields(value.substr(kStampAt));
+  Fields fields(BytesView(value).substr(kStampAt));
   row.stamp = fields.next_stamp();
   row.priority = fields.next<std::uint8_t>();
   row.retries = fields.next<std::uint32_t>();
@@ -217,21 +252,13 @@ Result<EventRow> EventRow::decode(BytesView value) {
   row.session = {fields.next_stamp()};
   row.locked_until = due_or_none(fields.next_signed());
   if (!decode_failures(fields.next_sized(), row.failures) || !fields.ok()) return damaged("an event");
-  row.given = Bytes(fields.rest());
+  row.given_at = value.size() - fields.rest().size();
+  row.bytes = std::move(value);
   return row;
 }
 
 GivenNames EventRow::names() const {
-  tuple::Reader reader{BytesView(given)};
-  GivenNames names;
-  names.worker = reader.next_text();
-  reader.next_text();  // The module,
-  reader.next_text();  // and the modifier.
-  names.limit_key = reader.next_text();
-  names.unique_key = reader.next_text();
-  reader.next_text();  // The trace.
-  names.chunks = static_cast<std::size_t>(reader.next_int());
-  return names;
+  return split(given()).names;
 }
 
 Bytes EndedRow::encode() const {

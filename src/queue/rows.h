@@ -135,14 +135,21 @@ struct EventRow {
   SessionId session;
   std::optional<DueTime> locked_until;
   std::vector<Failure> failures;
-  Bytes given;
+  /// What never changes, encoded: the end of these bytes, which for a row that was read are the row itself.
+  Bytes bytes;
+  std::size_t given_at = 0;
 
+  BytesView given() const { return BytesView(bytes).substr(given_at); }
+  void set_given(Bytes given) {
+    bytes = std::move(given);
+    given_at = 0;
+  }
   /// The row as the commit stamps it, with this order.
   Stamped encode(std::uint32_t order) const;
   /// The same with the stamp that it has: what changed is no change of state.
   Bytes encode_as_it_is() const;
   /// Errors: kCorrupt; an ended event is none.
-  static Result<EventRow> decode(BytesView value);
+  static Result<EventRow> decode(Bytes value);
   GivenNames names() const;
 };
 

@@ -76,7 +76,7 @@ void fail(WorkerTable& table, Loaded& event, const Failing& failing) {
   note_failure(event, table.now(), error);
   Stamp token = event.row.stamp;
   table.leave(event);
-  auto given = readable(table.txn(), Given::decode(event.row.given));
+  auto given = readable(table.txn(), Given::decode(event.row.given()));
   RetryPolicy policy = given.retry ? *given.retry : failing.retry ? *failing.retry : table.settings().retry;
   bool again = !failing.options.give_up && event.row.retries < static_cast<std::uint32_t>(policy.max);
   if (again) {

@@ -31,6 +31,7 @@ TurnResult take_turn(Transaction& txn, const Turn& turn, WallTime now) {
   TurnResult result;
   // Claims first: what settling puts back into the index cannot be read before the commit has stamped it.
   if (turn.claim) result.claimed = claim_some(table, *turn.claim);
+  table.expect_records(turn.settlements.size());
   for (std::size_t i = 0; i < turn.settlements.size(); ++i)
     if (settle_in(table, turn.settlements[i]) == Standing::kStale) result.stale.push_back(i);
   for (const Bytes& key : turn.emptied) txn.clear(key);

@@ -39,7 +39,7 @@ std::optional<Loaded> load(Reader& reader, std::string_view space, const Uuid& i
   Bytes key = event_key(space, id);
   auto value = reader.get(key);
   if (!value || state_of(*value) == Stored::kEnded) return std::nullopt;
-  return Loaded{id, std::move(key), readable(reader, EventRow::decode(*value))};
+  return Loaded{id, std::move(key), readable(reader, EventRow::decode(std::move(*value)))};
 }
 
 std::optional<EndedRow> load_ended(Reader& reader, std::string_view space, const Uuid& id) {
@@ -265,6 +265,9 @@ void WorkerTable::free_unique(const Loaded& event) {
 // What is gathered.
 
 void WorkerTable::record(const Loaded& event, Execution execution) {
+  count(Counter::kRecorded, 1);
+  // Those that others of this very transaction would overwrite are not worth keeping.
+  if (records_left_-- > kRingSize) return;
   AttemptRecord record{.event = event.id,
                        .attempt = static_cast<int>(event.row.attempts),
                        .outcome = execution.outcome,
@@ -273,24 +276,21 @@ void WorkerTable::record(const Loaded& event, Execution execution) {
                        .value = {},
                        .result = {},
                        .error = std::move(execution.error)};
-  records_.push_back({std::move(record), event.row.given, std::move(execution.result)});
+  records_.push_back({std::move(record), Bytes(event.row.given()), std::move(execution.result)});
 }
 
 void WorkerTable::write_records() {
   if (records_.empty()) return;
-  auto before = decode_counter(txn_.snapshot().get(counter_key(prefix_, Counter::kRecorded)));
-  count(Counter::kRecorded, static_cast<std::int64_t>(records_.size()));
+  auto after = decode_counter(txn_.snapshot().get(counter_key(prefix_, Counter::kRecorded))) +
+               counts_[static_cast<std::size_t>(Counter::kRecorded)];
   Bytes ring = ring_key(prefix_);
-  // Those that others of this very transaction would overwrite are not worth writing.
-  std::size_t first = records_.size() - std::min<std::size_t>(records_.size(), kRingSize);
-  for (std::size_t i = first; i < records_.size(); ++i) {
-    Recorded& recorded = records_[i];
+  std::int64_t at = after - static_cast<std::int64_t>(records_.size());
+  for (Recorded& recorded : records_) {
     auto small = [](BytesView bytes) { return bytes.size() <= kInlineBytes ? Value::decode(bytes) : Value(); };
     if (auto given = Given::decode(recorded.given); given && given->chunks == 0)
       recorded.record.value = small(given->value).value_or(Value());
     if (!recorded.result.empty()) recorded.record.result = small(recorded.result).value_or(Value());
-    std::int64_t at = (before + static_cast<std::int64_t>(i)) % kRingSize;
-    txn_.set(tuple::pack_onto(ring, at), encode_record(recorded.record));
+    txn_.set(tuple::pack_onto(ring, at++ % kRingSize), encode_record(recorded.record));
   }
 }
 

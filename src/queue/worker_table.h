@@ -128,7 +128,10 @@ class WorkerTable {
   /// Takes it out of the ready index until one of the key's slots is free; it stays ready.
   void wait_for_slot(const Row& entry, const Loaded& event, std::string_view limit_key);
   void count(Counter counter, std::int64_t by) { counts_[static_cast<std::size_t>(counter)] += by; }
+  /// Notes it in the ring.
   void record(const Loaded& event, Execution execution);
+  /// So many executions will be noted, at most: then the first of them need not be kept for the last.
+  void expect_records(std::size_t count) { records_left_ = static_cast<std::int64_t>(count); }
   /// Tells nodes to look.
   void ring() { rung_ = true; }
   /// Something was decided by the time that it is: nobody may act upon an earlier one from then on.
@@ -158,6 +161,7 @@ class WorkerTable {
   bool rung_ = false;
   bool acted_on_time_ = false;
   std::vector<Recorded> records_;
+  std::int64_t records_left_ = kRingSize;
   std::vector<Uuid> ended_;
 };
 

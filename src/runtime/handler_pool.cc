@@ -58,6 +58,27 @@ void HandlerPool::run(Job job) {
   if (job.dropped) job.dropped();
 }
 
+void HandlerPool::run_many(std::vector<Job> jobs) {
+  {
+    MutexLock lock(mutex_);
+    if (!closed_) {
+      SteadyTime now = scheduler_.now();
+      for (Job& job : jobs) queue_.push_back({std::move(job), now});
+      // As single jobs if there are but a few: they may block, and should not wait for each other.
+      bool few = jobs.size() <= eager_;
+      while (queue_.size() > coming_ && (few || busy_ < eager_)) {
+        Lane* lane = free_lane(eager_);
+        if (!lane) break;
+        begin(*lane);
+      }
+      if (queue_.size() > coming_) watch_queue(kPatience);
+      return;
+    }
+  }
+  for (Job& job : jobs)
+    if (job.dropped) job.dropped();
+}
+
 void HandlerPool::set_most(unsigned most) {
   MutexLock lock(mutex_);
   most_ = most;

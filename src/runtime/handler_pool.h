@@ -49,6 +49,9 @@ class HandlerPool : public std::enable_shared_from_this<HandlerPool> {
   ~HandlerPool();
 
   void run(Job job) PERDURE_EXCLUDES(mutex_);
+  /// The same for many at once, which begin in this order: wakes no more threads than the eager ones, and others only
+  /// for jobs that have waited for kPatience.
+  void run_many(std::vector<Job> jobs) PERDURE_EXCLUDES(mutex_);
   /// Changes how many jobs may run at once; 0 lets none begin. Those that run over it end in peace, and threads that
   /// are not needed any more stay, for the next time.
   void set_most(unsigned most) PERDURE_EXCLUDES(mutex_);
