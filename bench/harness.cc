@@ -24,8 +24,13 @@ Settings parse_settings(int argc, char** argv) {
       settings.filter = value;
     else if (flag == "--actors" && std::atoll(value.c_str()) >= 2000)
       settings.actors = static_cast<std::uint64_t>(std::atoll(value.c_str()));
+    else if (flag == "--events" && std::atoll(value.c_str()) >= 10'000)
+      settings.events = static_cast<std::uint64_t>(std::atoll(value.c_str()));
     else {
-      std::fprintf(stderr, "usage: %s [--dir DIR] [--seconds N] [--only NAME] [--actors N, at least 2000]\n", argv[0]);
+      std::fprintf(stderr,
+                   "usage: %s [--dir DIR] [--seconds N] [--only NAME] [--actors N, at least 2000] "
+                   "[--events N, at least 10000]\n",
+                   argv[0]);
       std::exit(2);
     }
   }
@@ -66,6 +71,11 @@ double report(const Settings& settings, const std::string& name, const std::func
   double after = raw_syncs_per_second(settings.directory, settings.raw_duration);
   double raw = (before + after) / 2;
   double rate = static_cast<double>(sample.operations) / std::chrono::duration<double>(sample.elapsed).count();
+  if (sample.in_syncs) {
+    char syncs[32];
+    std::snprintf(syncs, sizeof syncs, ",\"syncs\":%.2f", percentile(sample.latencies, 0.5).count() / 1000 * raw);
+    sample.extra += syncs;
+  }
   std::printf(
       "{\"name\":\"%s\",\"ops_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"raw_per_s\":%.0f,\"ratio\":%.2f%s}\n",
       name.c_str(), rate, percentile(sample.latencies, 0.5).count(), percentile(sample.latencies, 0.99).count(), raw,

@@ -21,19 +21,22 @@ struct Sample {
   std::vector<Clock::duration> latencies = {};
   /// More fields for the JSON line, each begun with a comma: `,"conflicts":12`.
   std::string extra;
+  /// Also gives the median latency in raw sync times, as the field `syncs`.
+  bool in_syncs = false;
 };
 
 struct Settings {
   std::string directory;  ///< Where stores and the raw file are made.
   std::chrono::milliseconds duration{3000};
   std::chrono::milliseconds raw_duration{700};
-  std::string filter = {};         ///< Only results whose name contains it.
-  std::uint64_t actors = 100'000;  ///< That exist besides, for those results that want to know what they cost.
+  std::string filter = {};           ///< Only results whose name contains it.
+  std::uint64_t actors = 100'000;    ///< That exist besides, for those results that want to know what they cost.
+  std::uint64_t events = 1'000'000;  ///< That are stored, likewise.
 
   bool wants(const std::string& name) const { return filter.empty() || name.find(filter) != std::string::npos; }
 };
 
-/// --dir, --seconds, --only, --actors; ends the program with a usage message on anything else.
+/// --dir, --seconds, --only, --actors, --events; ends the program with a usage message on anything else.
 Settings parse_settings(int argc, char** argv);
 
 /// Appends and syncs for `duration`; how many a second.

@@ -1,0 +1,52 @@
+#include "queue_load.h"
+
+#include <unistd.h>
+
+#include <semaphore>
+
+namespace perdure::bench {
+
+using namespace std::chrono_literals;
+
+void work(QueueNode& node, Runs& runs, unsigned concurrency) {
+  must(node.queue.work(kWorker, [&runs](Job& job) { runs.note(job); }, {.concurrency = concurrency}));
+}
+
+void fill(QueueNode& node, std::uint64_t count) {
+  constexpr std::uint64_t kBatch = 1000;
+  constexpr int kInFlight = 8;
+  std::counting_semaphore<> free(kInFlight);
+  for (std::uint64_t first = 0; first < count; first += kBatch) {
+    free.acquire();
+    node.queue.emit_many_async(batch_of(first, std::min(kBatch, count - first)),
+                               [&](Result<std::vector<Emitted>> emitted) {
+                                 must(std::move(emitted));
+                                 free.release();
+                               });
+  }
+  for (int i = 0; i < kInFlight; ++i) free.acquire();
+}
+
+void wait_for_completed(QueueNode& node, std::uint64_t count) {
+  for (auto patience = Clock::now() + 300s; node.info().completed < count;) {
+    if (Clock::now() > patience)
+      give_up(std::to_string(node.info().completed) + " of " + std::to_string(count) + " events were completed");
+    usleep(1000);
+  }
+}
+
+void expect_counts(QueueNode& node, const Runs& runs, std::uint64_t completed, std::uint64_t stored) {
+  auto expect = [](const char* what, std::uint64_t found, std::uint64_t expected) {
+    if (found != expected)
+      give_up(std::string(what) + ": " + std::to_string(found) + " instead of " + std::to_string(expected));
+  };
+  WorkerInfo info = node.info();
+  expect("events that have run", runs.count(), completed);
+  expect("completed", info.completed, completed);
+  expect("total", info.total, stored);
+  expect("ready", info.ready, stored);
+  expect("running", info.running, 0);
+  expect("scheduled, dead, failed, lost", info.scheduled + info.dead + info.failed + info.lost, 0);
+}
+
+}  // namespace perdure::bench
