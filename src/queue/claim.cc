@@ -64,7 +64,9 @@ void note_held(WorkerTable& table, const ClaimRequest& request, ClaimResult& res
 /// The entries to try: `max` of them behind those that are skipped, or the last ones if there are not so many.
 std::vector<Row> read_entries(WorkerTable& table, std::size_t max, std::size_t skip, bool& more) {
   // A snapshot: who consumes an event conflicts on its row.
-  auto rows = table.txn().snapshot().get_range(tuple::extensions(ready_key(table.prefix())), {.limit = max + skip});
+  auto order = seeded(SeededBug::kClaimNewestFirst) ? Direction::kReverse : Direction::kForward;
+  auto rows = table.txn().snapshot().get_range(tuple::extensions(ready_key(table.prefix())),
+                                               {.limit = max + skip, .direction = order});
   more = rows.size() == max + skip;
   std::size_t first = std::min(skip, rows.size() - std::min(rows.size(), max));
   rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(first));
@@ -80,13 +82,13 @@ ClaimResult claim_some(WorkerTable& table, const ClaimRequest& request) {
   const Claimant& claimant = request.claimant;
   if (!claimant.until && !session::is_open(table.txn(), claimant.session))
     SystemAccess(table.txn()).refuse({ErrorCode::kStaleToken, "the session that claims is over"});
-  if (auto rules = table.rules(); !rules.empty()) {
+  if (auto rules = table.rules(); !rules.empty() && !seeded(SeededBug::kClaimPastRules)) {
     result.again_at = end_of(rules);
     return result;
   }
   std::size_t max = request.max;
   std::optional<RateLimit> rate;
-  if (table.settings().rate) {
+  if (table.settings().rate && !seeded(SeededBug::kIgnoreRate)) {
     rate.emplace(table, *table.settings().rate);
     if (rate->allowed() < max) result.again_at = rate->next();
     max = std::min(max, rate->allowed());

@@ -1,4 +1,5 @@
 // The jobs of a dispatcher: from a claim to a settlement.
+#include "base/seeded_bug.h"
 #include "queue/dispatcher.h"
 #include "queue/inspect.h"
 #include "queue/queue_impl.h"
@@ -144,6 +145,15 @@ void Dispatcher::overrun(const JobPtr& job) {
 }
 
 void Dispatcher::settle_alone(const JobPtr& job, Bytes result) {
+  if (seeded(SeededBug::kSplitCompletion) && !job->bodies.empty())
+    return home_.transact(
+        [bodies = std::exchange(job->bodies, {})](Transaction& txn) -> Result<void> {
+          for (const auto& body : bodies)
+            if (auto done = body(txn); !done) return done;
+          return {};
+        },
+        [self = shared_from_this(), job, result](const Result<void>&, Receipt) { self->settle_alone(job, result); },
+        {});
   struct Attempt {
     Settlement settlement;
     std::optional<Error> refused;  ///< By one of the bodies.
@@ -171,7 +181,7 @@ void Dispatcher::settle_alone(const JobPtr& job, Bytes result) {
           bool hopeless =
               !standing &&
               (attempt->refused || (!standing.error().retryable() && standing.error().outcome() == Outcome::kNone));
-          again = !standing && !hopeless && ours;
+          again = !standing && !hopeless && ours && !seeded(SeededBug::kSettleOnce);
           if (!again) --self->alone_;
           if (standing) self->forget(job);
           if (hopeless && ours)

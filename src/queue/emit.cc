@@ -74,7 +74,8 @@ std::optional<Emitted> find_first(WorkerTable& table, const Prepared& event) {
     std::string worker;
     if (auto stored = load(table.txn(), table.space(), event.id))
       worker = stored->row.names().worker;
-    else if (auto ended = load_ended(table.txn(), table.space(), event.id))
+    else if (auto ended = load_ended(table.txn(), table.space(), event.id);
+             ended && !seeded(SeededBug::kEmitTheEndedAgain))
       worker = ended->worker;
     if (!worker.empty() && worker != event.worker)
       SystemAccess(table.txn())
@@ -82,7 +83,7 @@ std::optional<Emitted> find_first(WorkerTable& table, const Prepared& event) {
                    "the id " + to_string(event.id) + " is that of an event of the worker " + worker});
     if (!worker.empty()) return Emitted{event.id, true};
   }
-  if (event.options.unique) {
+  if (event.options.unique && !seeded(SeededBug::kIgnoreUniqueKey)) {
     auto taken = read_unique(table.txn(), unique_key(table.prefix(), event.options.unique->key), table.now());
     if (taken) return Emitted{taken->id, true};
   }

@@ -46,7 +46,7 @@ void remove_rule(Transaction& txn, std::string_view space, std::string_view work
   auto rules = table.rules();
   if (std::erase_if(rules, [type](const Rule& rule) { return rule.type == type; }) == 0) return;
   write_rules(table, rules);
-  table.ring();
+  if (!seeded(SeededBug::kUnpauseSilently)) table.ring();
   table.finish();
 }
 

@@ -40,7 +40,8 @@ Error stale_claim(const Uuid& id) {
 
 Found find_claim(Reader& reader, std::string_view space, const Claim& claim) {
   if (auto event = load(reader, space, claim.id)) {
-    bool held = event->row.state == Stored::kRunning && event->row.stamp == claim.token;
+    bool held = event->row.state == Stored::kRunning &&
+                (event->row.stamp == claim.token || seeded(SeededBug::kCompleteWithoutToken));
     if (!held) return {};
     return {Standing::kHeld, std::move(event)};
   }
@@ -82,7 +83,7 @@ void fail(WorkerTable& table, Loaded& event, const Failing& failing) {
   if (again) {
     Duration delay = failing.options.retry_in ? std::max(*failing.options.retry_in, Duration::zero())
                                               : retry_delay(policy, event.row.retries, failing.random);
-    ++event.row.retries;
+    if (!seeded(SeededBug::kForgetFailures)) ++event.row.retries;
     if (delay > Duration::zero())
       table.enter_scheduled(event, due_after(table.now(), delay));
     else
@@ -135,7 +136,7 @@ DueTime extend(WorkerTable& table, Loaded& event, Duration lock) {
     return tuple::pack_onto(deadlines(), static_cast<std::int64_t>(time.time_since_epoch().count()), table.space(),
                             event.id);
   };
-  txn.clear(key(*event.row.locked_until));
+  if (!seeded(SeededBug::kExpireTheExtended)) txn.clear(key(*event.row.locked_until));
   event.row.locked_until = due_after(table.now(), lock);
   txn.set(key(*event.row.locked_until), {});
   txn.add(deadlines_bell(), 1);
@@ -153,6 +154,7 @@ Result<void> cancel(Transaction& txn, std::string_view space, const Uuid& id, Qu
                          "event " + to_string(id) + " is running; cancel it by force to take its claim away");
   WorkerTable table(txn, space, event->row.names().worker, now);
   if (running && !event->row.locked_until) txn.add(recall_key(event->row.session), 1);
+  if (seeded(SeededBug::kMiscountCancels) && event->row.state == Stored::kReady) table.count(Counter::kOut, -1);
   table.leave(*event);
   std::string last = event->row.failures.empty() ? std::string() : event->row.failures.back().error;
   table.end(*event, EndedEvent::How::kCancelled, {}, {}, std::move(last));
@@ -162,10 +164,11 @@ Result<void> cancel(Transaction& txn, std::string_view space, const Uuid& id, Qu
 
 void sweep_claims(Transaction& txn, SessionId dead, BytesView value, WallTime now) {
   auto held = HeldClaims::decode(value);
-  if (!held) return;
+  if (!held || seeded(SeededBug::kKeepDeadClaims)) return;
   for (const Uuid& id : held->ids) {
     auto event = load(txn, held->space, id);
-    if (!event || event->row.state != Stored::kRunning || event->row.session != dead) continue;
+    if (!event || event->row.state != Stored::kRunning) continue;
+    if (event->row.session != dead && !seeded(SeededBug::kSweepTheReclaimed)) continue;
     WorkerTable table(txn, held->space, event->row.names().worker, now);
     lose(table, *event, "the node that ran it is gone");
     table.finish();

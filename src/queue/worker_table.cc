@@ -63,7 +63,7 @@ void note_due(Transaction& txn, BytesView prefix, std::string_view space, std::s
   if (first) txn.clear(tuple::pack_onto(timetable(), decode_counter(first), space, worker));
   txn.set(head, encode_counter(ms));
   txn.set(tuple::pack_onto(timetable(), ms, space, worker), {});
-  txn.add(timetable_bell(), 1);
+  if (!seeded(SeededBug::kScheduleSilently)) txn.add(timetable_bell(), 1);
 }
 
 void forget_at(Transaction& txn, DueTime when, Forget what, Bytes value) {
@@ -97,7 +97,8 @@ std::vector<Rule> WorkerTable::rules() {
 std::optional<Loaded> WorkerTable::load_ready(const Row& entry) {
   auto found = ReadyEntry::decode(entry.value);
   std::optional<Loaded> event;
-  if (found) event = load(txn_, space_, found->id);
+  Reader snapshot = txn_.snapshot();
+  if (found) event = load(seeded(SeededBug::kClaimBlindly) ? snapshot : txn_, space_, found->id);
   // Entries and rows are written together, so this is damage; claiming goes on behind it.
   bool current = event && event->row.state == Stored::kReady && ready_entry_key(ready_, event->row) == entry.key;
   if (current) return event;
@@ -118,8 +119,9 @@ void WorkerTable::leave(const Loaded& event) {
       return count(Counter::kOut, 1);
     }
     case Stored::kScheduled:
-      txn_.clear(tuple::pack_onto(scheduled_key(prefix_),
-                                  static_cast<std::int64_t>(row.delay_until.time_since_epoch().count()), row.stamp));
+      if (!seeded(SeededBug::kLeaveDueRow))
+        txn_.clear(tuple::pack_onto(scheduled_key(prefix_),
+                                    static_cast<std::int64_t>(row.delay_until.time_since_epoch().count()), row.stamp));
       return count(Counter::kScheduled, -1);
     case Stored::kRunning:
       if (row.locked_until)
@@ -128,7 +130,7 @@ void WorkerTable::leave(const Loaded& event) {
       leave_slot(event);
       return count(Counter::kRunning, -1);
     case Stored::kDead:
-      txn_.clear(tuple::pack_onto(dead_key(prefix_), row.stamp));
+      if (!seeded(SeededBug::kRedriveKeepsDead)) txn_.clear(tuple::pack_onto(dead_key(prefix_), row.stamp));
       return count(Counter::kDead, -1);
     case Stored::kEnded:
       return;
@@ -136,6 +138,7 @@ void WorkerTable::leave(const Loaded& event) {
 }
 
 bool WorkerTable::has_slot(std::string_view limit_key) {
+  if (seeded(SeededBug::kIgnoreLimitKey)) return true;
   std::size_t limit = settings().limit_per_key;
   return txn_.get_range(tuple::extensions(slots_key(prefix_, limit_key)), {.limit = limit}).size() < limit;
 }
@@ -147,12 +150,12 @@ void WorkerTable::wait_for_slot(const Row& entry, const Loaded& event, std::stri
 
 void WorkerTable::leave_slot(const Loaded& event) {
   auto limit_key = event.row.names().limit_key;
-  if (limit_key.empty()) return;
+  if (limit_key.empty() || seeded(SeededBug::kLeakSlot)) return;
   txn_.clear(tuple::pack_onto(slots_key(prefix_, limit_key), event.id));
   // As many as there are slots, and not just one: the limit may have been raised.
   std::size_t limit = settings().limit_per_key;
   std::size_t taken = txn_.get_range(tuple::extensions(slots_key(prefix_, limit_key)), {.limit = limit}).size();
-  if (taken >= limit) return;
+  if (taken >= limit || seeded(SeededBug::kForgetTheWaiting)) return;
   Bytes waiting = waiting_key(prefix_, limit_key);
   for (const Row& entry : txn_.get_range(tuple::extensions(waiting), {.limit = limit - taken})) {
     txn_.clear(entry.key);
@@ -179,7 +182,7 @@ void WorkerTable::enter_ready(Loaded& event, WallTime since) {
 void WorkerTable::enter_scheduled(Loaded& event, DueTime due) {
   EventRow& row = event.row;
   row.state = Stored::kScheduled;
-  row.locked_at.reset();
+  if (!seeded(SeededBug::kRetryKeepsClaim)) row.locked_at.reset();
   row.locked_until.reset();
   row.session = {};
   row.delay_until = due;
@@ -255,7 +258,7 @@ void WorkerTable::end(const Loaded& event, EndedEvent::How how, Stamp token, Byt
 
 void WorkerTable::free_unique(const Loaded& event) {
   auto name = event.row.names().unique_key;
-  if (name.empty()) return;
+  if (name.empty() || seeded(SeededBug::kKeepUniqueKey)) return;
   Bytes key = unique_key(prefix_, name);
   auto taken = txn_.get(key);
   // One that lasts for a time of its own is forgotten at its end.

@@ -20,7 +20,7 @@ auto ignoring(Scene& scene, Done done) {
 std::int64_t number_of(Reader& reader, const Uuid& id) {
   SystemAccess access(reader);
   auto event = queue::load(reader, "default", id);
-  auto given = event ? queue::Given::decode(event->row.given) : Result<queue::Given>();
+  auto given = event ? queue::Given::decode(event->row.given()) : Result<queue::Given>();
   if (!event || !given) return 0;
   return Errand::from(queue::read_value(reader, event->key, *given).value_or(Value())).number;
 }
@@ -84,16 +84,22 @@ void Operators::cancel_all(const LifePtr& life, Done done) {
   life->node->store().transact_async(
       [worker, state, now](Transaction& txn) {
         SystemAccess access(txn);
-        std::vector<std::int64_t> numbers;
+        std::vector<std::pair<Uuid, std::int64_t>> listed;
         for (const Uuid& id : queue::walk(txn, "default", worker, state, {}, 1000).ids)
-          numbers.push_back(number_of(txn, id));
+          listed.emplace_back(id, number_of(txn, id));
+        // It may be bounded; those that are gone were cancelled.
         queue::Part part = queue::cancel_some(txn, "default", worker, state, now);
-        for (std::int64_t number : numbers) write_deed(txn, number, Did::kCancel, {});
-        return part.count == numbers.size();
+        std::uint64_t gone = 0;
+        for (const auto& [id, number] : listed) {
+          if (queue::load(txn, "default", id)) continue;
+          write_deed(txn, number, Did::kCancel, {});
+          ++gone;
+        }
+        return gone == part.count && (part.more || gone == listed.size());
       },
-      [this, done = std::move(done)](const Result<bool>& all) mutable {
+      [this, done = std::move(done)](const Result<bool>& right) mutable {
         scene_.world().count_operation();
-        if (all && !*all) scene_.notes().wrong("not all were cancelled that are listed");
+        if (right && !*right) scene_.notes().wrong("not those were cancelled that are listed");
         done();
       });
 }

@@ -268,7 +268,7 @@ void check_forgotten(Reader& reader, const StoredRows& rows, const Wrong& wrong)
 }  // namespace
 
 Value StoredRows::value_of(const Uuid& id) const {
-  auto given = queue::Given::decode(events.at(id).given);
+  auto given = queue::Given::decode(events.at(id).given());
   auto large = chunks.find(id);
   if (!given) return {};
   return Value::decode(large == chunks.end() ? given->value : large->second).value_or(Value());
