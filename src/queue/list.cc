@@ -77,13 +77,15 @@ IndexPage walk_running(Reader& reader, std::string_view space, std::string_view 
     auto event = load(reader, space, id);
     if (event && event->row.state == Stored::kRunning && event->row.names().worker == worker) page.ids.push_back(id);
   };
-  for (const Row& open : reader.get_range(session::table_range("open"))) {
-    auto session = session::id_of("open", open.key);
-    if (!session) continue;
-    for (const Row& row : reader.get_range(tuple::extensions(session::held_key(*session, kHeldClaims))))
-      if (auto held = HeldClaims::decode(row.value); held && held->space == space)
-        for (const Uuid& id : held->ids) take(id);
-  }
+  // What an ended session had claimed is running until it is swept.
+  for (std::string_view table : {"open", "ended"})
+    for (const Row& there : reader.get_range(session::table_range(table))) {
+      auto session = session::id_of(table, there.key);
+      if (!session) continue;
+      for (const Row& row : reader.get_range(tuple::extensions(session::held_key(*session, kHeldClaims))))
+        if (auto held = HeldClaims::decode(row.value); held && held->space == space)
+          for (const Uuid& id : held->ids) take(id);
+    }
   for (const Row& row : reader.get_range(tuple::extensions(deadlines()))) {
     auto parts = tuple::unpack_after<std::int64_t, std::string, Uuid>(deadlines(), row.key);
     if (parts && std::get<1>(*parts) == space) take(std::get<2>(*parts));
