@@ -32,15 +32,18 @@ Result<Bytes> encode_result(const Value& result) {
   return result.encode();
 }
 
-/// Finds the claim, and calls `change` with its event if it is held.
+/// Finds the claim, and calls `change` with its event if it is held. One that has ended just so before is fine; one
+/// that has ended otherwise is not, as whoever asks would believe what is not so.
 template <class F>
-void with_claim(Transaction& txn, std::string_view space, const Uuid& id, const Token& token, WallTime now, F change) {
+void with_claim(Transaction& txn, std::string_view space, const Uuid& id, const Token& token,
+                std::optional<EndedEvent::How> end, WallTime now, F change) {
   SystemAccess access(txn);
   if (token.store != queue::store_number(txn))
     access.refuse({ErrorCode::kInvalidArgument, "the token is one of another store"});
   auto found = queue::find_claim(txn, space, {id, token.stamp});
-  if (found.standing == queue::Standing::kStale) access.refuse(queue::stale_claim(id));
-  if (found.standing == queue::Standing::kEnded) return;
+  bool repeated = found.standing == queue::Standing::kEnded && found.how == end;
+  if (repeated) return;
+  if (found.standing != queue::Standing::kHeld) access.refuse(queue::stale_claim(id));
   queue::WorkerTable table(txn, space, found.event->row.names().worker, now);
   change(table, *found.event);
   table.finish();
@@ -86,8 +89,9 @@ Result<Queue> Queue::open(Store store, QueueOptions options) {
   }
   using Opened = std::pair<Result<Queue>, Store>;
   auto promise = std::make_shared<Promise<Opened>>();
-  QueueImpl::open(std::move(store), std::move(options),
-                  [promise](Result<Queue> queue, Store kept) { promise->set({std::move(queue), std::move(kept)}); });
+  QueueImpl::open(std::move(store), std::move(options), [promise](Result<Queue> queue, Store kept) {
+    promise->set({std::move(queue), std::move(kept)});
+  });
   return promise->take().first;
 }
 
@@ -176,9 +180,9 @@ Result<void> Queue::complete(const Uuid& id, const Token& token, Value result) {
 
 void Queue::complete(Transaction& txn, const Uuid& id, const Token& token, Value result) {
   Bytes encoded = in_txn(txn, encode_result(result));
-  with_claim(txn, space_, id, token, impl_->now(), [&](queue::WorkerTable& table, queue::Loaded& event) {
-    queue::complete(table, event, std::move(encoded));
-  });
+  with_claim(
+      txn, space_, id, token, EndedEvent::How::kCompleted, impl_->now(),
+      [&](queue::WorkerTable& table, queue::Loaded& event) { queue::complete(table, event, std::move(encoded)); });
 }
 
 Result<void> Queue::fail(const Uuid& id, const Token& token, std::string error, const FailOptions& options) {
@@ -186,9 +190,10 @@ Result<void> Queue::fail(const Uuid& id, const Token& token, std::string error, 
 }
 
 void Queue::fail(Transaction& txn, const Uuid& id, const Token& token, std::string error, const FailOptions& options) {
-  with_claim(txn, space_, id, token, impl_->now(), [&](queue::WorkerTable& table, queue::Loaded& event) {
-    queue::fail(table, event, {std::move(error), options, {}, impl_->scheduler().random()});
-  });
+  with_claim(txn, space_, id, token, EndedEvent::How::kDropped, impl_->now(),
+             [&](queue::WorkerTable& table, queue::Loaded& event) {
+               queue::fail(table, event, {std::move(error), options, {}, impl_->scheduler().random()});
+             });
 }
 
 Result<void> Queue::release(const Uuid& id, const Token& token) {
@@ -196,7 +201,7 @@ Result<void> Queue::release(const Uuid& id, const Token& token) {
 }
 
 void Queue::release(Transaction& txn, const Uuid& id, const Token& token) {
-  with_claim(txn, space_, id, token, impl_->now(),
+  with_claim(txn, space_, id, token, {}, impl_->now(),
              [](queue::WorkerTable& table, queue::Loaded& event) { queue::release(table, event); });
 }
 
@@ -207,12 +212,10 @@ Result<DueTime> Queue::extend(const Uuid& id, const Token& token, Duration lock)
 DueTime Queue::extend(Transaction& txn, const Uuid& id, const Token& token, Duration lock) {
   if (lock <= Duration::zero())
     SystemAccess(txn).refuse({ErrorCode::kInvalidArgument, "a claim is extended by more than nothing"});
-  std::optional<DueTime> until;
-  with_claim(txn, space_, id, token, impl_->now(),
+  DueTime until;
+  with_claim(txn, space_, id, token, {}, impl_->now(),
              [&](queue::WorkerTable& table, queue::Loaded& event) { until = queue::extend(table, event, lock); });
-  // One that has ended by this very claim has nothing to extend.
-  if (!until) SystemAccess(txn).refuse(queue::stale_claim(id));
-  return *until;
+  return until;
 }
 
 // Looking.

@@ -95,6 +95,21 @@ TEST_F(QueueTest, ClaimsByHand) {
   EXPECT_EQ(queue.wait(id, 1s)->result, Value("done"));
 }
 
+TEST_F(QueueTest, AClaimThatHasEndedOneWayCannotEndAnother) {
+  Queue queue = open();
+  auto id = queue.emit("hand", 1)->id;
+  Token token = *queue.claim("hand")->at(0).token;
+  ASSERT_TRUE(queue.complete(id, token));
+  EXPECT_EQ(code_of(queue.fail(id, token, "x")), ErrorCode::kStaleToken);
+  EXPECT_EQ(code_of(queue.release(id, token)), ErrorCode::kStaleToken);
+  RetryPolicy drop{.max = 0, .then = RetryPolicy::Then::kDrop};
+  id = queue.emit("hand", 2, {.retry = drop})->id;
+  token = *queue.claim("hand")->at(0).token;
+  ASSERT_TRUE(queue.fail(id, token, "x"));
+  ASSERT_TRUE(queue.fail(id, token, "x"));
+  EXPECT_EQ(code_of(queue.complete(id, token)), ErrorCode::kStaleToken);
+}
+
 TEST_F(QueueTest, PausedWorkersTakeNothing) {
   Queue queue = open();
   std::atomic<int> runs = 0;

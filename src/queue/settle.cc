@@ -43,10 +43,11 @@ Found find_claim(Reader& reader, std::string_view space, const Claim& claim) {
     bool held = event->row.state == Stored::kRunning &&
                 (event->row.stamp == claim.token || seeded(SeededBug::kCompleteWithoutToken));
     if (!held) return {};
-    return {Standing::kHeld, std::move(event)};
+    return {Standing::kHeld, std::move(event), {}};
   }
   auto ended = load_ended(reader, space, claim.id);
-  return {ended && ended->token == claim.token ? Standing::kEnded : Standing::kStale, {}};
+  if (!ended || ended->token != claim.token) return {};
+  return {Standing::kEnded, {}, ended->how};
 }
 
 void complete(WorkerTable& table, Loaded& event, Bytes result) {

@@ -17,12 +17,13 @@ struct Claim {
 
 enum class Standing {
   kHeld,   ///< It is current.
-  kEnded,  ///< The event was ended by it; so a repeated call has nothing left to do.
+  kEnded,  ///< The event was ended by it; so a repeated call of the same kind has nothing left to do.
   kStale,
 };
 struct Found {
   Standing standing = Standing::kStale;
   std::optional<Loaded> event;  ///< If it is held.
+  EndedEvent::How how = {};     ///< If it has ended.
 };
 /// Needs system access.
 Found find_claim(Reader& reader, std::string_view space, const Claim& claim);

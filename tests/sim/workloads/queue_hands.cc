@@ -8,9 +8,9 @@ using std::chrono::seconds;
 
 constexpr std::size_t kOldMax = 30;
 
-bool was_completed_by(Reader& reader, std::int64_t number, const Token& token) {
+bool was_done(Reader& reader, std::int64_t number, Did did, const Token& token) {
   for (const Deed& deed : read_deeds(reader, number))
-    if (deed.did == Did::kEffect && deed.token == token.stamp) return true;
+    if (deed.did == did && deed.token == token.stamp) return true;
   return false;
 }
 
@@ -67,7 +67,7 @@ void Hands::act(const LifePtr& life, const Held& held, Did what, Done done) {
   Duration lock = milliseconds(draw(life->random(), 50, static_cast<std::uint64_t>(scene_.knob("lock_ms"))));
   life->node->store().transact_async(
       [queue = *life->queue, held, what, failing, lock](Transaction& txn) mutable {
-        bool again = what == Did::kEffect && was_completed_by(txn, held.number, held.token);
+        bool again = what != Did::kExtend && was_done(txn, held.number, what, held.token);
         switch (what) {
           case Did::kEffect:
             queue.complete(txn, held.id, held.token, held.number);
@@ -95,7 +95,7 @@ void Hands::repeat_completion(const LifePtr& life, const Held& held, Done done) 
   if (life->over() || !chance(life->random(), 300)) return done();
   life->node->store().transact_async(
       [queue = *life->queue, held](Transaction& txn) mutable {
-        if (!was_completed_by(txn, held.number, held.token)) return false;
+        if (!was_done(txn, held.number, Did::kEffect, held.token)) return false;
         queue.complete(txn, held.id, held.token, held.number);
         return true;
       },
