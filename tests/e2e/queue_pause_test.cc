@@ -1,0 +1,169 @@
+// Pausing: what waits is not lost, unpausing is quick however much that is, and no claim slips past a pause.
+#include <atomic>
+#include <random>
+#include <semaphore>
+#include <thread>
+
+#include "queue_fixture.h"
+
+namespace perdure::e2e {
+namespace {
+
+class QueuePause : public QueueProcesses {
+ protected:
+  /// Emits so many tasks, in this order, by batches.
+  void emit_many(int count) {
+    constexpr int kBatch = 1000;
+    for (int first = 0; first < count; first += kBatch) {
+      std::vector<NewEvent> batch;
+      for (int i = first; i < std::min(first + kBatch, count); ++i)
+        batch.push_back({std::string(kTasks), Value(std::int64_t{i})});
+      (void)must(queue_.emit_many(std::move(batch)));
+    }
+  }
+
+  static double ms_of(const std::function<void()>& act) {
+    std::int64_t began_ns = steady_ns();
+    act();
+    return ms_between(began_ns, steady_ns());
+  }
+};
+
+/// DARK-3, DARK-31, DARK-33, DARK-38, DARK-B2: more than the thousand that were once notified.
+TEST_F(QueuePause, UnpausingIsQuickAndRunsAHundredThousandInTheirOrder) {
+  constexpr int kEvents = 100'000;
+  must(queue_.pause(kTasks));
+  Queue node = must(Queue::open(store_));
+  std::atomic<int> ran = 0;
+  std::atomic<int> out_of_order = 0;
+  std::binary_semaphore finished{0};
+  must(node.work(kTasks,
+                 [&](Job& job) {
+                   int expected = ran++;
+                   if (*job.value().as_integer() != expected) ++out_of_order;
+                   if (expected + 1 == kEvents) finished.release();
+                 },
+                 {.concurrency = 1}));
+  emit_many(kEvents);
+  EXPECT_EQ(info().ready, static_cast<std::uint64_t>(kEvents));
+  EXPECT_EQ(info().state, WorkerState::kPause);
+  EXPECT_EQ(ran, 0) << "it was paused";
+
+  // Blocked meanwhile, so that unpausing can be measured more than once.
+  must(queue_.block(kTasks));
+  std::vector<double> took_ms;
+  for (int i = 0; i < 21; ++i) {
+    must(queue_.pause(kTasks));
+    took_ms.push_back(ms_of([&] { must(queue_.unpause(kTasks)); }));
+  }
+  EXPECT_EQ(ran, 0) << "it was blocked";
+  must(queue_.pause(kTasks));
+  must(queue_.unblock(kTasks));
+  took_ms.push_back(ms_of([&] { must(queue_.unpause(kTasks)); }));
+  EXPECT_LT(report_ms("unpausing with 100,000 events", took_ms), 10);
+
+  std::int64_t began_ns = steady_ns();
+  EXPECT_TRUE(finished.try_acquire_for(std::chrono::seconds(100))) << ran << " have run";
+  double seconds = ms_between(began_ns, steady_ns()) / 1000;
+  std::printf("%d events, one at a time, in %.1f s\n", ran.load(), seconds);
+  EXPECT_EQ(out_of_order, 0);
+  EXPECT_TRUE(node.close());
+  EXPECT_EQ(ran, kEvents);
+  EXPECT_EQ(info().completed, static_cast<std::uint64_t>(kEvents));
+  EXPECT_EQ(info().total, 0u);
+  EXPECT_TRUE(counts_are_those_of_the_rows());
+}
+
+/// Claims and pauses by two processes and by hand, all on one store.
+class QueuePauseRaces : public QueuePause {
+ protected:
+  /// From the commit of a pause to that of its end.
+  struct Paused {
+    Version from, to;
+  };
+
+  Version commit(const std::function<void(Transaction&)>& body) {
+    Receipt receipt;
+    must(store_.transact(body, {}, &receipt));
+    return receipt.version;
+  }
+
+  /// Pauses and unpauses at moments of chance.
+  std::vector<Paused> race(int times, const std::function<void()>& feed) {
+    std::vector<Paused> pauses;
+    std::mt19937 chance(29);
+    auto spin = [&](std::uint32_t us_max) {
+      std::int64_t until = steady_ns() + chance() % us_max * 1000;
+      while (steady_ns() < until) std::this_thread::yield();
+    };
+    for (int i = 0; i < times; ++i) {
+      feed();
+      spin(3000);
+      Version from = commit([&](Transaction& txn) { queue_.add_rule(txn, kTasks, Rule::Type::kPause); });
+      spin(1500);
+      Version to = commit([&](Transaction& txn) { queue_.remove_rule(txn, kTasks, Rule::Type::kPause); });
+      pauses.push_back({from, to});
+    }
+    return pauses;
+  }
+
+  /// Claims by hand and completes until told to stop.
+  void claim_by_hand(const std::atomic<bool>& stop) {
+    Queue other = must(Queue::open(store_, {.dispatch = false}));
+    while (!stop) {
+      auto claimed = must(other.claim(kTasks, {.max = 2, .wait = std::chrono::milliseconds(20)}));
+      for (const Claimed& event : claimed) {
+        claims_.push_back(event.token->stamp.version);
+        must(other.complete(event.id, *event.token));
+      }
+    }
+  }
+
+  std::vector<Version> claims_;
+};
+
+/// DARK-B6, DARK-U4, DARK-32: rules are looked at in the transaction that claims.
+TEST_F(QueuePauseRaces, NoEventIsClaimedBetweenAPauseAndItsEnd) {
+  constexpr int kRaces = 1000, kFed = 8;
+  QueueWorker worker;
+  open(worker, " concurrency=4");
+  std::atomic<bool> stop = false;
+  int fed = 0;
+  auto feed = [&] {
+    for (int i = 0; i < kFed; ++i, ++fed)
+      queue_.emit_async(kTasks, to_value(Task{.id = std::to_string(fed), .what = "note", .emitted_ns = steady_ns()}),
+                        {}, [](Result<Emitted> emitted) { must(std::move(emitted)); });
+  };
+  std::vector<Paused> pauses;
+  {
+    std::jthread by_hand([&] { claim_by_hand(stop); });
+    pauses = race(kRaces, feed);
+    EXPECT_TRUE(wait_until_finished(worker)) << info().total << " are left";
+    stop = true;
+  }
+  std::vector<Version> claims = claims_;
+  auto noted = must(store_.read([](Reader& reader) { return reader.get_range({"claim/", "claim/\xfe"}); }));
+  for (const Row& row : noted) claims.push_back({std::stoull(row.value)});
+  EXPECT_EQ(claims.size(), static_cast<std::size_t>(fed));
+  std::printf("%d races with %zu claims, %zu of them by hand\n", kRaces, claims.size(), claims_.size());
+  EXPECT_GT(noted.size(), static_cast<std::size_t>(kRaces));
+  EXPECT_GT(claims_.size(), static_cast<std::size_t>(kRaces));
+
+  std::size_t slipped = 0, close = 0;
+  for (Version claim : claims) {
+    auto next = std::ranges::upper_bound(pauses, claim, {}, &Paused::from);
+    if (next == pauses.begin()) continue;
+    auto& last = *std::prev(next);
+    slipped += claim < last.to ? 1 : 0;
+  }
+  for (const Paused& pause : pauses)
+    close += std::ranges::any_of(
+        claims, [&](Version claim) { return claim.number + 3 > pause.from.number && claim < pause.from; });
+  EXPECT_EQ(slipped, 0u) << "claims while it was paused";
+  EXPECT_GT(close, static_cast<std::size_t>(kRaces / 20)) << "too few claims were close to a pause to show anything";
+  end(worker);
+  EXPECT_EQ(info().completed, static_cast<std::uint64_t>(fed));
+}
+
+}  // namespace
+}  // namespace perdure::e2e
