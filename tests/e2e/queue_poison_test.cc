@@ -38,10 +38,12 @@ class QueuePoison : public QueueProcesses {
   }
 
   void expect_given_up_after_deaths(const std::string& what) {
+    constexpr int kLossesMax = 4;
+    must(queue_.configure(kTasks, WorkerSettings{.losses_max = kLossesMax}));
     Uuid id = emit_among_innocents({.id = "poison", .what = what});
     std::unique_ptr<QueueWorker> worker;
     int deaths = work_until_finished(worker);
-    EXPECT_EQ(deaths, WorkerSettings().losses_max);
+    EXPECT_EQ(deaths, kLossesMax);
     expect_innocents_done();
     Event dead = must(queue_.get(id));
     EXPECT_EQ(dead.state, EventState::kDead);
