@@ -166,8 +166,10 @@ void bench_backlog(const Settings& settings, std::uint64_t backlog) {
       sample.elapsed = Clock::now() - start;
       sample.operations = 1;
       sample.latencies = {sample.elapsed};
+      std::uint64_t bytes = std::filesystem::file_size(settings.directory + "/store/data.mdb");
       sample.extra =
-          ",\"open_ms\":" + std::to_string(std::chrono::duration<double, std::milli>(sample.elapsed).count());
+          ",\"open_ms\":" + std::to_string(std::chrono::duration<double, std::milli>(sample.elapsed).count()) +
+          ",\"file_mb\":" + std::to_string(bytes >> 20);
       if (node.info().ready != backlog) give_up("events are missing");
       return sample;
     });
