@@ -19,6 +19,7 @@ constexpr std::uint64_t kDrained = 100'000;
 /// Emits by so many callers, `at_once` events each time; numbers them from 0 without a gap.
 Sample emit_for(QueueNode& node, int callers, std::uint64_t at_once, std::chrono::milliseconds duration) {
   std::atomic<std::uint64_t> next = 0;
+  auto cpu = cpu_time();
   Sample sample =
       Callers([&](int, std::function<void()> done) {
         std::uint64_t first = next.fetch_add(at_once);
@@ -35,6 +36,7 @@ Sample emit_for(QueueNode& node, int callers, std::uint64_t at_once, std::chrono
                                      });
       }).run(callers, duration);
   sample.operations *= at_once;
+  sample.cpu = cpu_time() - cpu;
   return sample;
 }
 
@@ -62,10 +64,12 @@ void bench_both(const Settings& settings) {
     QueueNode node(fresh_url(settings));
     work(node, runs, kConcurrency);
     auto start = Clock::now();
+    auto cpu = cpu_time();
     Sample sample = emit_for(node, 64, 1, settings.duration);
     double emitted = static_cast<double>(sample.operations) / std::chrono::duration<double>(sample.elapsed).count();
     wait_for_completed(node, sample.operations);
     sample.elapsed = Clock::now() - start;
+    sample.cpu = cpu_time() - cpu;
     expect_counts(node, runs, sample.operations, 0);
     sample.extra = ",\"emitted_per_s\":" + std::to_string(static_cast<std::uint64_t>(emitted));
     return sample;
@@ -137,10 +141,12 @@ Sample drain(QueueNode& node, std::uint64_t backlog) {
   Runs runs;
   std::uint64_t wanted = std::min(backlog, kDrained);
   auto start = Clock::now();
+  auto cpu = cpu_time();
   work(node, runs, kConcurrency);
   wait_for_completed(node, wanted);
   Sample sample;
   sample.elapsed = Clock::now() - start;
+  sample.cpu = cpu_time() - cpu;
   sample.operations = node.info().completed;
   sample.extra = ",\"anon_kb\":" + std::to_string(anonymous_kilobytes());
   node.queue.stop_working(kWorker);
@@ -197,6 +203,7 @@ void bench_backlog(const Settings& settings, std::uint64_t backlog) {
       Sample sample = drain(node, backlog);
       sum.operations += sample.operations;
       sum.elapsed += sample.elapsed;
+      sum.cpu += sample.cpu;
       sum.extra = sample.extra;
     }
     return sum;

@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,13 @@ Settings parse_settings(int argc, char** argv) {
   }
   std::filesystem::create_directories(settings.directory);
   return settings;
+}
+
+std::chrono::microseconds cpu_time() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 double raw_syncs_per_second(const std::string& directory, std::chrono::milliseconds duration) {
@@ -75,6 +83,12 @@ double report(const Settings& settings, const std::string& name, const std::func
     char syncs[32];
     std::snprintf(syncs, sizeof syncs, ",\"syncs\":%.2f", percentile(sample.latencies, 0.5).count() / 1000 * raw);
     sample.extra += syncs;
+  }
+  if (sample.cpu.count() > 0) {
+    char cpu[32];
+    std::snprintf(cpu, sizeof cpu, ",\"cpu_us\":%.1f",
+                  static_cast<double>(sample.cpu.count()) / static_cast<double>(sample.operations));
+    sample.extra += cpu;
   }
   std::printf(
       "{\"name\":\"%s\",\"ops_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"raw_per_s\":%.0f,\"ratio\":%.2f%s}\n",

@@ -21,6 +21,9 @@ struct Sample {
   std::vector<Clock::duration> latencies = {};
   /// More fields for the JSON line, each begun with a comma: `,"conflicts":12`.
   std::string extra;
+  /// What the process has computed meanwhile, all threads together; given for each operation as the field `cpu_us`. It
+  /// hardly depends on what else the machine does.
+  std::chrono::microseconds cpu = {};
   /// Also gives the median latency in raw sync times, as the field `syncs`.
   bool in_syncs = false;
 };
@@ -38,6 +41,9 @@ struct Settings {
 
 /// --dir, --seconds, --only, --actors, --events; ends the program with a usage message on anything else.
 Settings parse_settings(int argc, char** argv);
+
+/// What the process has computed so far, in its own code and in the kernel.
+std::chrono::microseconds cpu_time();
 
 /// Appends and syncs for `duration`; how many a second.
 double raw_syncs_per_second(const std::string& directory, std::chrono::milliseconds duration);
