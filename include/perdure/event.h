@@ -194,7 +194,7 @@ struct WorkerSettings {
   std::uint32_t limit_per_key = 1;
   /// How long it is remembered how an event ended.
   Duration retention = std::chrono::hours(24);
-  /// After so many losses an event becomes a dead letter: it may be what kills its processes.
+  /// An event that is lost more often than this becomes a dead letter: it may be what kills its processes.
   int losses_max = 10;
   bool operator==(const WorkerSettings&) const = default;
 };

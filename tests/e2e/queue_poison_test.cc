@@ -43,7 +43,7 @@ class QueuePoison : public QueueProcesses {
     Uuid id = emit_among_innocents({.id = "poison", .what = what});
     std::unique_ptr<QueueWorker> worker;
     int deaths = work_until_finished(worker);
-    EXPECT_EQ(deaths, kLossesMax);
+    EXPECT_EQ(deaths, kLossesMax + 1);
     expect_innocents_done();
     Event dead = must(queue_.get(id));
     EXPECT_EQ(dead.state, EventState::kDead);
