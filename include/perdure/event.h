@@ -179,8 +179,8 @@ struct RuleOptions {
 enum class WorkerState { kRun, kPause, kBlock };
 PERDURE_EXPORT std::string_view name_of(WorkerState state);
 
-/// At most `count` claims in each `per`, evenly spread: what 100 ms are worth may be claimed at once, and one event in
-/// any case.
+/// `count` claims in each `per`, evenly spread: what a tenth of it, or 100 ms, are worth may be claimed at once, and
+/// one event in any case.
 struct Rate {
   std::uint32_t count = 1;
   Duration per = std::chrono::seconds(1);
@@ -191,6 +191,7 @@ struct Rate {
 struct WorkerSettings {
   RetryPolicy retry = {};
   std::optional<Rate> rate = {};
+  /// From 1 to 1,000. Raising it shows when the next event with the key ends.
   std::uint32_t limit_per_key = 1;
   /// How long it is remembered how an event ended.
   Duration retention = std::chrono::hours(24);
@@ -206,7 +207,7 @@ struct WorkerInfo {
   std::vector<Rule> rules;
   /// Stored events: `total` is all but the dead.
   std::uint64_t total = 0, ready = 0, scheduled = 0, running = 0, dead = 0;
-  /// Since when the ready event has been ready that has been so longest.
+  /// Since when the ready event has been ready that has been so longest, of those that wait for no slot of a key.
   std::optional<WallTime> oldest;
   /// Events and attempts since the worker was first heard of.
   std::uint64_t completed = 0, failed = 0, dropped = 0, cancelled = 0, lost = 0;

@@ -138,7 +138,9 @@ struct QueueActivity {
 /// of UTF-8 without control characters.
 ///
 /// Calls that take a Transaction or Reader are parts of it, and act when it commits; what they find wrong makes it
-/// fail. The others are transactions of their own, and block: they are refused with kInvalidArgument in callbacks of
+/// fail. What a transaction has emitted or changed gets its place with the commit, so that it cannot look at it, change
+/// it again or list it: that fails it with kInvalidArgument.
+/// The others are transactions of their own, and block: they are refused with kInvalidArgument in callbacks of
 /// the store. With `_async`, `done` is called once instead, on one of the store's threads.
 class PERDURE_EXPORT Queue {
  public:
@@ -195,8 +197,8 @@ class PERDURE_EXPORT Queue {
   [[nodiscard]] Result<std::vector<Claimed>> claim(std::string_view worker, const ClaimOptions& options = {});
   void claim_async(std::string_view worker, const ClaimOptions& options,
                    std::move_only_function<void(Result<std::vector<Claimed>>)> done);
-  /// The ends of a claim. Errors: kStaleToken if it is not held any more. Repeating one that had succeeded is fine
-  /// within the retention of the worker.
+  /// The ends of a claim. Errors: kStaleToken if it is not held any more. Completing again what was completed by this
+  /// very claim is fine, within the retention of the worker; so is failing again what was dropped.
   [[nodiscard]] Result<void> complete(const Uuid& id, const Token& token, Value result = {});
   void complete(Transaction& txn, const Uuid& id, const Token& token, Value result = {});
   [[nodiscard]] Result<void> fail(const Uuid& id, const Token& token, std::string error,
@@ -258,6 +260,7 @@ class PERDURE_EXPORT Queue {
   /// many. Crash: some of them are cancelled.
   [[nodiscard]] Result<std::uint64_t> cancel_all(std::string_view worker, std::optional<EventState> state = {});
   /// Puts dead letters back, with all their retries before them; answers how many. Ids that are not dead are skipped.
+  /// Their unique keys are theirs again, unless another has them by now.
   /// Crash: some of them are back.
   [[nodiscard]] Result<std::uint64_t> redrive(std::string_view worker, RedriveOptions options = {});
 

@@ -5,6 +5,7 @@
 #include "base/seeded_bug.h"
 #include "queue/emit.h"
 #include "queue/list.h"
+#include "queue/rules.h"
 #include "queue/settle.h"
 #include "queue/worker_table.h"
 
@@ -18,17 +19,28 @@ std::unexpected<Error> wrong(std::string_view message) {
   return fail(ErrorCode::kInvalidArgument, std::string(message));
 }
 
+/// When the one behind so many others is due.
+DueTime spread(const Rate& rate, std::uint64_t before, WallTime begun) {
+  double ms = std::chrono::duration<double, std::milli>(rate.per).count() / rate.count * static_cast<double>(before);
+  auto most = static_cast<double>((kLastDueTime - due_at(begun)).count());
+  return due_at(begun) + std::chrono::milliseconds(static_cast<std::int64_t>(std::min(ms, most)));
+}
+
+/// A dead letter had to let go of its unique key; if nobody has it by now, it is this one's again.
+void take_unique_back(WorkerTable& table, const Loaded& event) {
+  auto name = event.row.names().unique_key;
+  if (name.empty()) return;
+  Bytes key = unique_key(table.prefix(), name);
+  if (!table.txn().get(key)) table.txn().set(key, encode_id(event.id));
+}
+
 void revive(WorkerTable& table, Loaded& event, const RedriveOptions& options, std::uint64_t before, WallTime begun) {
   table.leave(event);
   event.row.retries = 0;
   event.row.losses = 0;
-  std::uint64_t wait_ns = 0;
-  if (options.rate) {
-    double each = static_cast<double>(options.rate->per.count()) / options.rate->count;
-    wait_ns = static_cast<std::uint64_t>(each * static_cast<double>(before));
-  }
-  DueTime due = due_after(begun, Duration(static_cast<std::int64_t>(wait_ns)));
-  if (wait_ns == 0 || is_due(due, table.now()))
+  take_unique_back(table, event);
+  DueTime due = options.rate ? spread(*options.rate, before, begun) : DueTime::min();
+  if (is_due(due, table.now()))
     table.enter_ready(event, table.now());
   else
     table.enter_scheduled(event, due);
@@ -37,11 +49,21 @@ void revive(WorkerTable& table, Loaded& event, const RedriveOptions& options, st
 }  // namespace
 
 Part cancel_some(Transaction& txn, std::string_view space, std::string_view worker, EventState state, WallTime now) {
-  SystemAccess access(txn);
-  auto ids = walk(txn, space, worker, state, {}, kAtOnce).ids;
+  WorkerTable table(txn, space, worker, now);
   Part part;
-  for (const Uuid& id : ids)
-    if (cancel(txn, space, id, Queue::Force::kYes, now)) ++part.count;
+  // Paused and blocked are views: what is ready is in neither if the rule does not hold.
+  WorkerState held = state_by(table.rules());
+  if (state == EventState::kPaused && held != WorkerState::kPause) return part;
+  if (state == EventState::kBlocked && held != WorkerState::kBlock) return part;
+  Reader snapshot = txn.snapshot();
+  auto ids = walk(snapshot, space, worker, state, {}, kAtOnce).ids;
+  for (const Uuid& id : ids) {
+    auto event = load(txn, space, id);
+    if (!event) continue;
+    cancel(table, *event);
+    ++part.count;
+  }
+  table.finish();
   part.more = ids.size() == kAtOnce;
   return part;
 }
@@ -54,7 +76,8 @@ Part redrive_some(Transaction& txn, std::string_view space, std::string_view wor
   ids.erase(std::ranges::unique(ids).begin(), ids.end());
   Part part;
   if (ids.empty()) {
-    ids = walk(txn, space, worker, EventState::kDead, {}, kAtOnce).ids;
+    Reader snapshot = txn.snapshot();
+    ids = walk(snapshot, space, worker, EventState::kDead, {}, kAtOnce).ids;
     part.more = ids.size() == kAtOnce;
   }
   std::vector<Loaded> dead;
@@ -78,8 +101,8 @@ Result<void> check_settings(const WorkerSettings& settings) {
   if (settings.rate) {
     if (auto good = check_rate(*settings.rate); !good) return good;
   }
-  if (settings.limit_per_key == 0 || settings.limit_per_key > 10'000)
-    return wrong("limit_per_key must be from 1 to 10000");
+  if (settings.limit_per_key == 0 || settings.limit_per_key > kSlotsMax)
+    return wrong("limit_per_key must be from 1 to 1000");
   if (settings.retention < Duration::zero() || settings.retention > kLongest)
     return wrong("the retention must be from nothing to a hundred years");
   if (settings.losses_max < 0) return wrong("losses_max cannot be negative");

@@ -8,6 +8,9 @@
 
 namespace perdure::queue {
 
+/// How long a claim that belongs to no session lasts at most without being extended.
+inline constexpr Duration kLockMax = std::chrono::hours(24 * 365);
+
 struct ClaimRequest {
   std::size_t max = 1;
   /// Of values; one event is claimed in any case.

@@ -34,11 +34,17 @@ void sweep_server(Transaction& txn, SessionId dead, BytesView rest) {
 
 void Dispatcher::announce() {
   auto session = home_.session_id();
-  if (!session) return;
   {
     MutexLock lock(mutex_);
     if (stopped_) return;
-    session_ = session;
+    // Another may have been told of a newer one meanwhile.
+    if (session && session_ && *session_ > *session) return;
+    if (session) session_ = session;
+  }
+  // None is believed in at this moment; that may pass without anybody being told.
+  if (!session) {
+    home_.at(home_.scheduler().now() + kBackOff, [self = shared_from_this()] { self->announce(); });
+    return;
   }
   home_.transact(
       [self = shared_from_this(), id = *session](Transaction& txn) {
@@ -89,9 +95,12 @@ void Dispatcher::pump() {
 std::optional<Dispatcher::SentTurn> Dispatcher::next_turn() {
   if (turns_ >= kTurnsMax || backing_off_ || !session_) return std::nullopt;
   SentTurn sent{{space_, worker_, {}, {}, {}}, *session_, rings_};
-  std::size_t settling = std::min(pending_.size(), kAtOnce);
+  const bool carefully = one_by_one_ > 0;
+  std::size_t settling = std::min(pending_.size(), carefully ? std::size_t{1} : kAtOnce);
   std::size_t taken = running_ + claiming_;
-  std::size_t room = !stopped_ && hint_ && taken < options_.concurrency ? options_.concurrency - taken : 0;
+  bool claims = !stopped_ && !carefully && hint_ && taken < options_.concurrency;
+  std::size_t room = claims ? options_.concurrency - taken : 0;
+  if (carefully) --one_by_one_;
   if (settling == 0 && room == 0) return std::nullopt;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < settling && bytes < kBytesAtOnce; ++i) {
@@ -146,7 +155,7 @@ void Dispatcher::turned(SentTurn& sent, Result<TurnResult> result, Receipt recei
     }
   }
   for (const JobPtr& job : stale_jobs) stale(job);
-  start(started);
+  start(std::move(started));
   if (!watches.empty()) watch(std::move(watches));
   if (result->claimed.again_at) ring_at(*result->claimed.again_at);
   pump();
@@ -180,18 +189,21 @@ void Dispatcher::forget(const JobPtr& job) {
 
 void Dispatcher::turn_failed(SentTurn& sent, const Error& error) {
   if (error.code == ErrorCode::kClosed) return;
-  if (!error.retryable() && error.code != ErrorCode::kStaleToken)
-    home_.warn("a turn failed and is tried again: " + to_string(error), space_ + "/" + worker_);
+  bool hopeless = !error.retryable() && error.outcome() == Outcome::kNone && error.code != ErrorCode::kStaleToken;
+  if (hopeless) home_.warn("a turn failed, and is tried again in parts: " + to_string(error), space_ + "/" + worker_);
   bool unknown = error.outcome() == Outcome::kUnknown && !seeded(SeededBug::kLeaveUnknownClaims);
   bool ours;
   {
     MutexLock lock(mutex_);
     --turns_;
     ours = session_ == sent.session;
-    if (ours) {
+    bool alone = hopeless && sent.turn.settlements.size() == 1 && !sent.turn.claim;
+    if (ours && alone) forget(sent.turn.settlements[0].job);
+    if (ours && !alone) {
       for (auto it = sent.turn.settlements.rbegin(); it != sent.turn.settlements.rend(); ++it)
         pending_.push_front(std::move(*it));
       std::ranges::move(sent.turn.emptied, std::back_inserter(emptied_));
+      if (hopeless) one_by_one_ = pending_.size();
     }
     if (sent.turn.claim && !(unknown && ours)) claiming_ -= sent.turn.claim->max;
     backing_off_ = true;
@@ -210,10 +222,11 @@ void Dispatcher::turn_failed(SentTurn& sent, const Error& error) {
 }
 
 void Dispatcher::look_for_claims(SessionId session, std::uint64_t held_from, std::size_t claiming) {
-  // Short, and so behind the commit that it asks about in the order of commits.
+  // It writes, if nothing that matters: so it is behind the commit that it asks about in the order of commits.
   home_.transact(
-      [self = shared_from_this(), session, held_from, claiming](Transaction& txn) {
+      [self = shared_from_this(), session, held_from, claiming, unused = home_.take_numbers(1)](Transaction& txn) {
         SystemAccess access(txn);
+        txn.clear(session::held_key(session, kHeldClaims, unused));
         std::vector<ClaimedRow> rows;
         for (std::size_t i = 0; i * kClaimsPerRow < claiming; ++i) {
           auto value = txn.get(session::held_key(session, kHeldClaims, held_from + i));
@@ -236,7 +249,7 @@ void Dispatcher::look_for_claims(SessionId session, std::uint64_t held_from, std
           if (rows || !ours) self->claiming_ -= claiming;
           if (rows && ours) self->adopt(session, std::move(*rows), Version{}, started);
         }
-        self->start(started);
+        self->start(std::move(started));
         if (!rows && ours) {
           self->home_.at(self->home_.scheduler().now() + kBackOff,
                          [self, session, held_from, claiming] { self->look_for_claims(session, held_from, claiming); });
@@ -263,12 +276,21 @@ void Dispatcher::watch(std::vector<Watch> watches) {
 
 void Dispatcher::ring_at(WallTime time) {
   Duration wait = std::clamp<Duration>(time - home_.now(), Duration::zero(), std::chrono::minutes(1));
-  auto timer = home_.at(home_.scheduler().now() + wait, [self = shared_from_this()] { self->ring(); });
+  SteadyTime when = home_.scheduler().now() + wait;
   {
     MutexLock lock(mutex_);
-    std::swap(timer, timer_);
+    // An earlier one will find out about this.
+    if (timer_ && timer_at_ <= when) return;
+    timer_ = true;
+    timer_at_ = when;
   }
-  if (timer != 0) home_.canceller(timer)();
+  home_.at(when, [self = shared_from_this(), when] {
+    {
+      MutexLock lock(self->mutex_);
+      if (self->timer_at_ == when) self->timer_ = false;
+    }
+    self->ring();
+  });
 }
 
 void Dispatcher::when_settled(Task settled) {

@@ -84,8 +84,10 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
 
   // Jobs.
   /// Hands them to threads, once their values are loaded.
-  void start(const std::vector<JobPtr>& jobs);
+  void start(std::vector<JobPtr> jobs) PERDURE_EXCLUDES(mutex_);
   void load_value(const JobPtr& job);
+  /// Whether its handler is still to be run; if not, its place is free again.
+  bool may_run(JobState& job) PERDURE_EXCLUDES(mutex_);
   HandlerPool::Job pool_job(const JobPtr& job);
   void run(JobState& job, Result<Value>& result) const;
   void finished(const JobPtr& job, Result<Value> result) PERDURE_EXCLUDES(mutex_);
@@ -118,8 +120,16 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   std::map<Stamp, JobPtr> jobs_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Bytes> emptied_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Watch> watches_ PERDURE_GUARDED_BY(mutex_);
-  Executor::TimerId timer_ PERDURE_GUARDED_BY(mutex_) = 0;
+  /// A timer will ring, the first of them then.
+  bool timer_ PERDURE_GUARDED_BY(mutex_) = false;
+  SteadyTime timer_at_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Task> settled_ PERDURE_GUARDED_BY(mutex_);
+  /// Nothing is to be begun any more: what is claimed goes back.
+  bool releasing_ PERDURE_GUARDED_BY(mutex_) = false;
+  /// Handlers that were given up and have not come back.
+  std::size_t hanging_ PERDURE_GUARDED_BY(mutex_) = 0;
+  /// So many turns settle one job each, and claim nothing: one of them is what no turn can settle.
+  std::size_t one_by_one_ PERDURE_GUARDED_BY(mutex_) = 0;
 };
 
 /// The sweeper of the rows by which announce() makes itself known.

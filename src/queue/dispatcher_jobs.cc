@@ -9,6 +9,8 @@ namespace perdure::queue {
 namespace {
 
 constexpr Duration kRetry = std::chrono::milliseconds(100);
+/// Handlers of one worker that may hang without taking a place.
+constexpr std::size_t kHangingMax = 16;
 
 /// What a handler returned, to be kept; whatever it is, the event is completed.
 Bytes encode_result(const Value& result) {
@@ -20,7 +22,17 @@ Bytes encode_result(const Value& result) {
 
 // Beginning.
 
-void Dispatcher::start(const std::vector<JobPtr>& jobs) {
+void Dispatcher::start(std::vector<JobPtr> jobs) {
+  {
+    MutexLock lock(mutex_);
+    if (releasing_) {
+      for (const JobPtr& job : jobs) {
+        returned(*job);
+        decide(job, {job, Settlement::Released{}});
+      }
+      jobs.clear();
+    }
+  }
   std::vector<HandlerPool::Job> now;
   now.reserve(jobs.size());
   for (const JobPtr& job : jobs) {
@@ -41,6 +53,13 @@ void Dispatcher::load_value(const JobPtr& job) {
         return whole;
       },
       [self = shared_from_this(), job](Result<Bytes> value, Receipt) {
+        if (!value && value.error().code == ErrorCode::kClosed) return;
+        if (!self->may_run(*job)) return self->pump();
+        // The store's troubles are no failure of the event.
+        if (!value && value.error().retryable()) {
+          self->home_.at(self->home_.scheduler().now() + kRetry, [self, job] { self->load_value(job); });
+          return;
+        }
         if (!value) return self->finished(job, std::unexpected(std::move(value.error())));
         auto given = Given::decode(job->loaded.row.given());
         if (!given) return self->finished(job, std::unexpected(std::move(given.error())));
@@ -50,6 +69,13 @@ void Dispatcher::load_value(const JobPtr& job) {
         self->home_.handlers().run(self->pool_job(job));
       },
       {});
+}
+
+bool Dispatcher::may_run(JobState& job) {
+  MutexLock lock(mutex_);
+  if (!job.decided) return true;
+  returned(job);
+  return false;
 }
 
 void Dispatcher::run(JobState& job, Result<Value>& result) const {
@@ -108,21 +134,23 @@ Settlement Dispatcher::failed(const JobPtr& job, std::string error) {
 void Dispatcher::finished(const JobPtr& job, Result<Value> result) {
   bool alone = false;
   std::optional<SentTurn> sent;
+  Bytes encoded = result ? encode_result(*result) : Bytes();
   {
     MutexLock lock(mutex_);
     returned(*job);
+    if (std::exchange(job->given_up, false)) --hanging_;
     if (!job->decided && result && !job->bodies.empty()) {
       job->decided = alone = true;
       ++alone_;
     } else if (result) {
-      decide(job, {job, Settlement::Completed{encode_result(*result)}});
+      decide(job, {job, Settlement::Completed{encoded}});
     } else {
       decide(job, failed(job, result.error().code == ErrorCode::kHandlerFailed ? result.error().message
                                                                                : to_string(result.error())));
     }
     sent = next_turn();
   }
-  if (alone) settle_alone(job, encode_result(*result));
+  if (alone) settle_alone(job, std::move(encoded));
   if (sent) {
     send(std::move(*sent));
     pump();
@@ -133,7 +161,9 @@ void Dispatcher::finished(const JobPtr& job, Result<Value> result) {
 void Dispatcher::overrun(const JobPtr& job) {
   {
     MutexLock lock(mutex_);
-    returned(*job);
+    job->given_up = true;
+    // Threads that hang are replaced up to a bound: one worker must not use up what all have.
+    if (++hanging_ <= kHangingMax) returned(*job);
     auto seconds = std::chrono::duration<double>(options_.timeout).count();
     decide(job, {job, Failing{"the handler ran for longer than its timeout of " + std::to_string(seconds) + " s",
                               {},
@@ -209,6 +239,7 @@ void Dispatcher::release_all() {
   std::vector<JobPtr> jobs;
   {
     MutexLock lock(mutex_);
+    releasing_ = true;
     for (auto& [token, job] : jobs_) {
       if (job->decided) continue;
       jobs.push_back(job);
@@ -225,6 +256,7 @@ void Dispatcher::check_claims() {
     MutexLock lock(mutex_);
     for (auto& [token, job] : jobs_) jobs.push_back(job);
   }
+  if (jobs.empty()) return;
   home_.transact(
       [jobs, space = space_](Transaction& txn) {
         SystemAccess access(txn);
@@ -236,7 +268,11 @@ void Dispatcher::check_claims() {
         return lost;
       },
       [self = shared_from_this()](Result<std::vector<JobPtr>> lost, Receipt) {
-        if (!lost) return;
+        if (!lost && lost.error().code == ErrorCode::kClosed) return;
+        if (!lost) {
+          self->home_.at(self->home_.scheduler().now() + kRetry, [self] { self->check_claims(); });
+          return;
+        }
         {
           MutexLock lock(self->mutex_);
           for (const JobPtr& job : *lost) {

@@ -8,10 +8,12 @@
 namespace perdure::queue {
 namespace {
 
-constexpr std::size_t kWorkersAtOnce = 16;
+constexpr std::size_t kWorkersAtOnce = 8;
 constexpr std::size_t kEventsOfEach = 64;
 constexpr std::size_t kClaimsAtOnce = 256;
-constexpr std::size_t kForgottenAtOnce = 8;
+/// Rows, and the events that they name.
+constexpr std::size_t kForgottenRows = 256;
+constexpr std::size_t kForgottenAtOnce = 1'000;
 constexpr Duration kForgetEvery = std::chrono::minutes(1);
 
 std::int64_t ms_of(DueTime time) {
@@ -57,9 +59,12 @@ DueTurn turn_of(const FirstRows& first) {
 void refile(Transaction& txn, WorkerTable& table, BytesView entry, std::optional<DueTime> next, DueTurn& turn) {
   txn.clear(entry);
   if (!next) return txn.clear(head_key(table.prefix()));
+  // One that has more comes behind all others that have something due now.
+  bool due = is_due(*next, table.now());
+  if (due) next = std::chrono::floor<std::chrono::milliseconds>(table.now());
   txn.set(head_key(table.prefix()), encode_counter(ms_of(*next)));
   txn.set(tuple::pack_onto(timetable(), ms_of(*next), table.space(), table.worker()), {});
-  if (is_due(*next, table.now()))
+  if (due)
     turn.more = true;
   else
     turn.next = std::min(turn.next.value_or(WallTime::max()), wake_at(*next));
@@ -99,6 +104,26 @@ void promote_some(Transaction& txn, std::string_view space, std::string_view wor
   table.finish();
 }
 
+void forget_unique(Transaction& txn, BytesView key, WallTime now) {
+  auto taken = txn.get(key);
+  // The key may have been taken anew since.
+  bool over = taken && taken->size() > sizeof(Uuid::bytes) &&
+              is_due(DueTime(std::chrono::milliseconds(decode_counter(taken->substr(sizeof(Uuid::bytes))))), now);
+  if (over) txn.clear(key);
+}
+
+std::size_t forget_ended(Transaction& txn, BytesView ids) {
+  auto ended = HeldClaims::decode(ids);
+  if (!ended) return 0;
+  for (const Uuid& id : ended->ids) {
+    Bytes key = event_key(ended->space, id);
+    // An own id may have been used again after it was forgotten once.
+    auto value = txn.get(key);
+    if (value && state_of(*value) == Stored::kEnded) txn.clear(key);
+  }
+  return ended->ids.size();
+}
+
 }  // namespace
 
 DueTurn promote(Transaction& txn, WallTime now) {
@@ -136,26 +161,20 @@ DueTurn expire(Transaction& txn, WallTime now) {
 }
 
 DueTurn forget(Transaction& txn, WallTime now) {
-  FirstRows first = read_due(txn, forget_prefix(), kForgottenAtOnce, now);
+  FirstRows first = read_due(txn, forget_prefix(), kForgottenRows, now);
+  std::size_t forgotten = 0;
   for (const Row& row : first.due) {
+    if (forgotten > kForgottenAtOnce) {
+      first.more = true;
+      break;
+    }
     txn.clear(row.key);
     BytesView what = row.value;
     if (what.empty()) continue;
-    BytesView rest = what.substr(1);
-    if (static_cast<Forget>(what[0]) == Forget::kUnique) {
-      auto taken = txn.get(rest);
-      // The key may have been taken anew since.
-      bool over = taken && taken->size() > sizeof(Uuid::bytes) &&
-                  is_due(DueTime(std::chrono::milliseconds(decode_counter(taken->substr(sizeof(Uuid::bytes))))), now);
-      if (over) txn.clear(rest);
-    } else if (auto ended = HeldClaims::decode(rest)) {
-      for (const Uuid& id : ended->ids) {
-        Bytes key = event_key(ended->space, id);
-        // An own id may have been used again after it was forgotten once.
-        auto value = txn.get(key);
-        if (value && state_of(*value) == Stored::kEnded) txn.clear(key);
-      }
-    }
+    if (static_cast<Forget>(what[0]) == Forget::kUnique)
+      forget_unique(txn, what.substr(1), now);
+    else
+      forgotten += forget_ended(txn, what.substr(1));
   }
   // Who ends events does not ring for this: it can wait for the next look.
   DueTurn turn = turn_of(first);

@@ -7,14 +7,9 @@
 
 #include "perdure/time.h"
 #include "perdure/transaction.h"
+#include "session/due_loop.h"
 
 namespace perdure::queue {
-
-struct DueTurn {
-  std::optional<WallTime> next;
-  bool more = false;
-  bool acted = false;
-};
 
 /// Makes scheduled events ready: some of each worker that has any, so that one with a million of them does not keep
 /// another's waiting. Rules do not matter here.

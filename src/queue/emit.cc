@@ -1,5 +1,6 @@
 #include "queue/emit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -11,6 +12,7 @@ namespace perdure::queue {
 namespace {
 
 constexpr std::size_t kTraceBytesMax = 512;
+constexpr Duration kLongestRetry = std::chrono::hours(24 * 365 * 100);
 
 std::unexpected<Error> wrong(std::string message) {
   return fail(ErrorCode::kInvalidArgument, std::move(message));
@@ -40,7 +42,10 @@ Result<void> check_options(const EmitOptions& options) {
   }
   if (options.traceparent.size() > kTraceBytesMax)
     return wrong("a traceparent has at most " + std::to_string(kTraceBytesMax) + " bytes");
-  return tuple::check_text(options.traceparent, "the traceparent");
+  // It stands in a header of HTTP one day.
+  bool printable_only = std::ranges::all_of(options.traceparent, [](char c) { return c >= ' ' && c <= '~'; });
+  if (!printable_only) return wrong("a traceparent has printable ASCII characters only");
+  return {};
 }
 
 /// What a unique key stands for, if it is taken.
@@ -132,6 +137,8 @@ Result<void> check_worker(std::string_view worker) {
 Result<void> check_policy(const RetryPolicy& policy) {
   if (policy.delay < Duration::zero()) return wrong("the delay of a retry cannot be negative");
   if (policy.jitter < Duration::zero()) return wrong("the jitter of a retry cannot be negative");
+  if (policy.max_delay > kLongestRetry || policy.jitter > kLongestRetry)
+    return wrong("max_delay and jitter of a retry policy cannot be more than a hundred years");
   if (policy.max_delay < policy.delay) return wrong("max_delay of a retry policy cannot be less than its delay");
   if (!std::isfinite(policy.factor) || policy.factor < 1 || policy.factor > 1000)
     return wrong("the factor of a retry policy must be from 1 to 1000");
@@ -165,6 +172,13 @@ Result<Prepared> prepare(NewEvent event, const Uuid& fresh, const Origin& origin
   prepared.worker = std::move(event.worker);
   prepared.options = std::move(event.options);
   return prepared;
+}
+
+bool is_timed(std::span<const Prepared> events) {
+  return std::ranges::any_of(events, [](const Prepared& event) {
+    const EmitOptions& options = event.options;
+    return options.at || options.delay > Duration::zero() || (options.unique && options.unique->lasts);
+  });
 }
 
 Emitted emit_in(Transaction& txn, std::string_view space, const Prepared& event, WallTime now) {

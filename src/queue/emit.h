@@ -29,6 +29,8 @@ struct Prepared {
 Result<Prepared> prepare(NewEvent event, const Uuid& fresh, const Origin& origin = {});
 /// Stores it; needs no system access. Errors of the transaction: kInvalidArgument.
 Emitted emit_in(Transaction& txn, std::string_view space, const Prepared& event, WallTime now);
+/// Whether any of them has a time of its own, which has to be in store time.
+bool is_timed(std::span<const Prepared> events);
 /// All of them, in order.
 std::vector<Emitted> emit_all(Transaction& txn, std::string_view space, std::span<const Prepared> events, WallTime now);
 

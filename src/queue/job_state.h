@@ -41,6 +41,8 @@ class JobState {
   bool decided = false;
   /// The handler has been handed to a thread and has not returned.
   bool running = false;
+  /// It ran past its timeout, and has not returned.
+  bool given_up = false;
 };
 
 }  // namespace perdure

@@ -1,6 +1,7 @@
 #include "queue/list.h"
 
 #include <algorithm>
+#include <map>
 
 #include "queue/inspect.h"
 #include "queue/rules.h"
@@ -72,10 +73,11 @@ void collect_waiting(Reader& reader, BytesView prefix, const Bytes& after, std::
 
 /// Running events are in no index: their claims are noted with the sessions that have them, or with their deadlines.
 IndexPage walk_running(Reader& reader, std::string_view space, std::string_view worker) {
-  IndexPage page;
+  std::map<Stamp, Uuid> running;
   auto take = [&](const Uuid& id) {
     auto event = load(reader, space, id);
-    if (event && event->row.state == Stored::kRunning && event->row.names().worker == worker) page.ids.push_back(id);
+    if (event && event->row.state == Stored::kRunning && event->row.names().worker == worker)
+      running[event->row.stamp] = id;
   };
   // What an ended session had claimed is running until it is swept.
   for (std::string_view table : {"open", "ended"})
@@ -90,9 +92,12 @@ IndexPage walk_running(Reader& reader, std::string_view space, std::string_view 
     auto parts = tuple::unpack_after<std::int64_t, std::string, Uuid>(deadlines(), row.key);
     if (parts && std::get<1>(*parts) == space) take(std::get<2>(*parts));
   }
-  std::ranges::sort(page.ids);
-  auto doubled = std::ranges::unique(page.ids);
-  page.ids.erase(doubled.begin(), doubled.end());
+  IndexPage page;
+  for (const auto& [stamp, id] : running) {
+    auto place = stamp.encode();
+    page.ids.push_back(id);
+    page.places.emplace_back(place.data(), place.size());
+  }
   return page;
 }
 
@@ -121,9 +126,10 @@ IndexPage walk(Reader& reader, std::string_view space, std::string_view worker, 
       break;
     case 2: {
       page = walk_running(reader, space, worker);
-      std::erase_if(page.ids, [&](const Uuid& id) { return encode_id(id) <= after && !after.empty(); });
+      std::size_t first = static_cast<std::size_t>(std::ranges::upper_bound(page.places, after) - page.places.begin());
+      page.ids.erase(page.ids.begin(), page.ids.begin() + static_cast<std::ptrdiff_t>(first));
+      page.places.erase(page.places.begin(), page.places.begin() + static_cast<std::ptrdiff_t>(first));
       if (page.ids.size() > limit) page.ids.resize(limit);
-      for (const Uuid& id : page.ids) page.places.push_back(encode_id(id));
       break;
     }
     case 3:

@@ -7,7 +7,6 @@ namespace {
 
 constexpr std::size_t kClaimMax = 1'000;
 constexpr std::size_t kClaimBytesMax = 4 << 20;
-constexpr Duration kLockMax = std::chrono::hours(24 * 365);
 
 /// One call of Queue::claim. It is tried when it comes, and whenever there may be something, until its time is over.
 class Pull : public std::enable_shared_from_this<Pull> {
@@ -38,7 +37,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
   };
 
   Tried claim(Transaction& txn) {
-    WallTime now = home_.now();
+    WallTime now = home_.now(txn);
     queue::WorkerTable table(txn, space_, worker_, now);
     Tried tried;
     tried.result = queue::claim_some(
@@ -89,12 +88,17 @@ class Pull : public std::enable_shared_from_this<Pull> {
       if (left < when - home_.scheduler().now()) when = home_.scheduler().now() + left;
     }
     auto again = [self = shared_from_this(), taken, watches = tried.watches]() mutable {
-      if (!self->home_.remove_waiter(taken)) return;
+      if (!self->home_.remove_waiter(taken)) return false;
       for (Watch& watch : watches) watch.cancel();
       self->attempt();
+      return true;
     };
-    if (when < SteadyTime::max()) home_.at(when, again);
-    for (Watch& watch : tried.watches) watch.then(home_.guarded(again));
+    Executor::TimerId timer = 0;
+    if (when < SteadyTime::max()) timer = home_.at(when, [again]() mutable { again(); });
+    for (Watch& watch : tried.watches)
+      watch.then(home_.guarded([again, timer, &home = home_]() mutable {
+        if (again() && timer != 0) home.scheduler().cancel(timer);
+      }));
   }
 
   QueueImpl& home_;
@@ -114,7 +118,7 @@ void QueueImpl::claim(const std::string& space, std::string_view worker, const C
   if (auto good = session::check_short_name(space, "the space"); !good)
     return done(std::unexpected(std::move(good.error())));
   if (options.max == 0 || options.max > kClaimMax) return wrong("a claim is for 1 to 1000 events");
-  if (options.lock <= Duration::zero() || options.lock > kLockMax)
+  if (options.lock <= Duration::zero() || options.lock > queue::kLockMax)
     return wrong("the lock of a claim must last for more than nothing, and at most a year");
   if (options.wait < Duration::zero()) return wrong("the wait of a claim cannot be negative");
   auto use = enter();

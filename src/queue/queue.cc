@@ -49,6 +49,22 @@ void with_claim(Transaction& txn, std::string_view space, const Uuid& id, const 
   table.finish();
 }
 
+/// How many events of the worker are in that state now.
+Result<std::uint64_t> count_of(Queue& queue, std::string_view worker, EventState state) {
+  auto info = queue.worker(worker);
+  if (!info) return std::unexpected(std::move(info.error()));
+  switch (state) {
+    case EventState::kScheduled:
+      return info->scheduled;
+    case EventState::kRunning:
+      return info->running;
+    case EventState::kDead:
+      return info->dead;
+    default:
+      return info->ready;
+  }
+}
+
 }  // namespace
 
 // Job.
@@ -89,9 +105,8 @@ Result<Queue> Queue::open(Store store, QueueOptions options) {
   }
   using Opened = std::pair<Result<Queue>, Store>;
   auto promise = std::make_shared<Promise<Opened>>();
-  QueueImpl::open(std::move(store), std::move(options), [promise](Result<Queue> queue, Store kept) {
-    promise->set({std::move(queue), std::move(kept)});
-  });
+  QueueImpl::open(std::move(store), std::move(options),
+                  [promise](Result<Queue> queue, Store kept) { promise->set({std::move(queue), std::move(kept)}); });
   return promise->take().first;
 }
 
@@ -151,7 +166,7 @@ void Queue::emit_many_async(std::vector<NewEvent> events,
 
 std::vector<Emitted> Queue::emit_many(Transaction& txn, std::vector<NewEvent> events) {
   auto prepared = in_txn(txn, impl_->prepare(space_, std::move(events)));
-  return queue::emit_all(txn, space_, prepared, impl_->now());
+  return queue::emit_all(txn, space_, prepared, queue::is_timed(prepared) ? impl_->now(txn) : impl_->now());
 }
 
 // Working.
@@ -181,7 +196,7 @@ Result<void> Queue::complete(const Uuid& id, const Token& token, Value result) {
 void Queue::complete(Transaction& txn, const Uuid& id, const Token& token, Value result) {
   Bytes encoded = in_txn(txn, encode_result(result));
   with_claim(
-      txn, space_, id, token, EndedEvent::How::kCompleted, impl_->now(),
+      txn, space_, id, token, EndedEvent::How::kCompleted, impl_->now(txn),
       [&](queue::WorkerTable& table, queue::Loaded& event) { queue::complete(table, event, std::move(encoded)); });
 }
 
@@ -190,7 +205,7 @@ Result<void> Queue::fail(const Uuid& id, const Token& token, std::string error, 
 }
 
 void Queue::fail(Transaction& txn, const Uuid& id, const Token& token, std::string error, const FailOptions& options) {
-  with_claim(txn, space_, id, token, EndedEvent::How::kDropped, impl_->now(),
+  with_claim(txn, space_, id, token, EndedEvent::How::kDropped, impl_->now(txn),
              [&](queue::WorkerTable& table, queue::Loaded& event) {
                queue::fail(table, event, {std::move(error), options, {}, impl_->scheduler().random()});
              });
@@ -201,7 +216,7 @@ Result<void> Queue::release(const Uuid& id, const Token& token) {
 }
 
 void Queue::release(Transaction& txn, const Uuid& id, const Token& token) {
-  with_claim(txn, space_, id, token, {}, impl_->now(),
+  with_claim(txn, space_, id, token, {}, impl_->now(txn),
              [](queue::WorkerTable& table, queue::Loaded& event) { queue::release(table, event); });
 }
 
@@ -210,10 +225,11 @@ Result<DueTime> Queue::extend(const Uuid& id, const Token& token, Duration lock)
 }
 
 DueTime Queue::extend(Transaction& txn, const Uuid& id, const Token& token, Duration lock) {
-  if (lock <= Duration::zero())
-    SystemAccess(txn).refuse({ErrorCode::kInvalidArgument, "a claim is extended by more than nothing"});
+  if (lock <= Duration::zero() || lock > queue::kLockMax)
+    SystemAccess(txn).refuse(
+        {ErrorCode::kInvalidArgument, "a claim is extended by more than nothing, and by at most a year"});
   DueTime until;
-  with_claim(txn, space_, id, token, {}, impl_->now(),
+  with_claim(txn, space_, id, token, {}, impl_->now(txn),
              [&](queue::WorkerTable& table, queue::Loaded& event) { until = queue::extend(table, event, lock); });
   return until;
 }
@@ -283,12 +299,12 @@ QueueActivity Queue::activity() const {
 void Queue::add_rule(Transaction& txn, std::string_view worker, Rule::Type type, RuleOptions options) {
   in_txn(txn, check_names(space_, worker));
   in_txn(txn, queue::check_rule(options));
-  queue::add_rule(txn, space_, worker, type, options, impl_->now());
+  queue::add_rule(txn, space_, worker, type, options, impl_->now(txn));
 }
 
 void Queue::remove_rule(Transaction& txn, std::string_view worker, Rule::Type type) {
   in_txn(txn, check_names(space_, worker));
-  queue::remove_rule(txn, space_, worker, type, impl_->now());
+  queue::remove_rule(txn, space_, worker, type, impl_->now(txn));
 }
 
 Result<void> Queue::pause(std::string_view worker, RuleOptions options) {
@@ -320,7 +336,7 @@ Result<void> Queue::cancel(const Uuid& id, Force force) {
 }
 
 void Queue::cancel(Transaction& txn, const Uuid& id, Force force) {
-  in_txn(txn, queue::cancel(txn, space_, id, force, impl_->now()));
+  in_txn(txn, queue::cancel(txn, space_, id, force, impl_->now(txn)));
 }
 
 Result<std::uint64_t> Queue::cancel_all(std::string_view worker, std::optional<EventState> state) {
@@ -329,8 +345,14 @@ Result<std::uint64_t> Queue::cancel_all(std::string_view worker, std::optional<E
   if (state) states = {*state};
   std::uint64_t sum = 0;
   for (EventState each : states) {
-    auto part = impl_->in_parts(
-        [&](Transaction& txn, std::uint64_t) { return queue::cancel_some(txn, space_, worker, each, impl_->now()); });
+    auto most = count_of(*this, worker, each);
+    if (!most) return most;
+    auto part = impl_->in_parts([&](Transaction& txn, std::uint64_t done) {
+      auto some = queue::cancel_some(txn, space_, worker, each, impl_->now(txn));
+      // Those that come while this is at it are left alone.
+      some.more = some.more && done + some.count < *most;
+      return some;
+    });
     if (!part) return part;
     sum += *part;
   }
@@ -344,9 +366,16 @@ Result<std::uint64_t> Queue::redrive(std::string_view worker, RedriveOptions opt
   }
   if (options.ids.size() > 1'000)
     return perdure::fail(ErrorCode::kTooLarge, "at most 1000 dead letters are redriven by their ids at once");
-  WallTime begun = impl_->now();
+  auto most = count_of(*this, worker, EventState::kDead);
+  if (!most) return most;
+  std::optional<WallTime> begun;
   return impl_->in_parts([&](Transaction& txn, std::uint64_t done) {
-    return queue::redrive_some(txn, space_, worker, options, done, begun, impl_->now());
+    WallTime now = impl_->now(txn);
+    if (!begun) begun = now;
+    auto some = queue::redrive_some(txn, space_, worker, options, done, *begun, now);
+    // What dies again meanwhile is left alone.
+    some.more = some.more && done + some.count < *most;
+    return some;
   });
 }
 

@@ -30,15 +30,6 @@ Result<void> check_options(const WorkOptions& options) {
   return {};
 }
 
-DueLoop<QueueImpl>::Turn as_turn(const queue::DueTurn& turn) {
-  return {turn.next, turn.more, turn.acted};
-}
-
-template <queue::DueTurn (*kBody)(Transaction&, WallTime)>
-DueLoop<QueueImpl>::Turn take(Transaction& txn, WallTime now) {
-  return as_turn(kBody(txn, now));
-}
-
 }  // namespace
 
 // Opening.
@@ -71,12 +62,13 @@ QueueImpl::QueueImpl(Store& store, QueueOptions options, std::shared_ptr<Session
       keeper_(std::move(keeper)),
       handlers_(std::make_shared<HandlerPool>(
           scheduler_, HandlerPool::Options{"perdure-worker", std::max(2U, ThreadPool::cores()), 0, kSpareHandlers})),
-      promoting_(*this, queue::timetable_bell(), take<queue::promote>),
-      expiring_(*this, queue::deadlines_bell(), take<queue::expire>),
-      forgetting_(*this, queue::forget_prefix(), take<queue::forget>) {}
+      promoting_(*this, queue::timetable_bell(), queue::promote),
+      expiring_(*this, queue::deadlines_bell(), queue::expire),
+      forgetting_(*this, queue::forget_prefix(), queue::forget) {}
 
 void QueueImpl::start() {
   auto weak = weak_from_this();
+  keeper_->add_sweeper(std::string(queue::kHeldRecall), [](Transaction&, SessionId, BytesView, BytesView) {});
   keeper_->add_sweeper(std::string(queue::kHeldServer), [](Transaction& txn, SessionId dead, BytesView rest,
                                                            BytesView) { queue::sweep_server(txn, dead, rest); });
   keeper_->add_sweeper(std::string(queue::kHeldClaims),
@@ -125,8 +117,9 @@ void QueueImpl::follow_recalls(SessionId session) {
       },
       [this, session](Result<Watch> watch, Receipt) {
         if (!watch && watch.error().code == ErrorCode::kClosed) return;
-        if (session_id() != session) return;
-        if (!watch) {
+        auto current = session_id();
+        if (current && *current != session) return;
+        if (!watch || !current) {
           at(scheduler_.now() + kRetry, [this, session] { follow_recalls(session); });
           return;
         }
@@ -136,10 +129,9 @@ void QueueImpl::follow_recalls(SessionId session) {
           std::swap(before, recall_);
         }
         before.cancel();
-        watch->then(guarded([this, session] {
-          for (auto& dispatcher : all_dispatchers()) dispatcher->check_claims();
-          follow_recalls(session);
-        }));
+        watch->then(guarded([this, session] { follow_recalls(session); }));
+        // With the watch in its place: what comes after this look rings.
+        for (auto& dispatcher : all_dispatchers()) dispatcher->check_claims();
       },
       {});
 }
@@ -166,9 +158,12 @@ Result<void> QueueImpl::work(const std::string& space, std::string_view worker, 
     MutexLock lock(mutex_);
     if (closing_) return std::unexpected(closed_error());
     before = std::exchange(dispatchers_[{space, std::string(worker)}], made);
+    if (before) retired_.push_back(before);
     for (auto& [name, dispatcher] : dispatchers_) most += dispatcher->options().concurrency;
+    // Their handlers have threads until they return.
+    for (auto& dispatcher : retired_) most += dispatcher->options().concurrency;
   }
-  handlers_->set_most(std::min(most, kConcurrencyMax));
+  handlers_->set_most(most);
   if (before) retire(before);
   made->announce();
   return {};
@@ -182,6 +177,7 @@ void QueueImpl::stop_working(const std::string& space, std::string_view worker) 
     if (found == dispatchers_.end()) return;
     before = std::move(found->second);
     dispatchers_.erase(found);
+    retired_.push_back(before);
   }
   unserve({before}, [](const Result<void>&) {});
   retire(before);
@@ -189,13 +185,9 @@ void QueueImpl::stop_working(const std::string& space, std::string_view worker) 
 
 void QueueImpl::retire(const DispatcherPtr& dispatcher) {
   dispatcher->stop();
-  {
+  dispatcher->when_settled(guarded([this, settled = dispatcher.get()] {
     MutexLock lock(mutex_);
-    retired_.push_back(dispatcher);
-  }
-  dispatcher->when_settled(guarded([this, dispatcher] {
-    MutexLock lock(mutex_);
-    std::erase(retired_, dispatcher);
+    std::erase_if(retired_, [settled](const DispatcherPtr& other) { return other.get() == settled; });
   }));
 }
 
@@ -246,7 +238,8 @@ Result<std::vector<queue::Prepared>> QueueImpl::prepare(const std::string& space
   std::vector<Uuid> own;
   for (NewEvent& event : events) {
     if (event.options.id) own.push_back(*event.options.id);
-    auto one = queue::prepare(std::move(event), event.options.id ? Uuid() : fresh_id());
+    Uuid fresh = event.options.id ? Uuid() : fresh_id();
+    auto one = queue::prepare(std::move(event), fresh);
     if (!one) return std::unexpected(std::move(one.error()));
     prepared.push_back(std::move(*one));
   }
@@ -263,7 +256,7 @@ void QueueImpl::emit(const std::string& space, std::vector<NewEvent> events,
   if (prepared->empty()) return done(std::vector<Emitted>());
   transact(
       [this, space, prepared = std::move(*prepared)](Transaction& txn) {
-        return queue::emit_all(txn, space, prepared, now());
+        return queue::emit_all(txn, space, prepared, queue::is_timed(prepared) ? now(txn) : now());
       },
       [done = std::move(done)](Result<std::vector<Emitted>> emitted, Receipt) mutable { done(std::move(emitted)); },
       {.body = Body::kShort});
@@ -273,6 +266,8 @@ void QueueImpl::emit(const std::string& space, std::vector<NewEvent> events,
 
 void QueueImpl::wait(const std::string& space, const Uuid& id, Duration timeout,
                      std::move_only_function<void(Result<EndedEvent>)> done) {
+  auto use = enter();
+  if (!use) return done(std::unexpected(closed_error()));
   SteadyTime now = scheduler_.now();
   SteadyTime deadline = timeout < SteadyTime::max() - now ? now + timeout : SteadyTime::max();
   wait_for(space, id, deadline, false,
@@ -358,7 +353,7 @@ void QueueImpl::close(Duration grace, VoidDone done) {
     at(now + grace, [this] {
       {
         MutexLock lock(mutex_);
-        overran_ = !ending_;
+        overran_ = overran_ || !ending_;
       }
       settle_and_end();
     });
@@ -374,6 +369,7 @@ void QueueImpl::settle_and_end() {
     MutexLock lock(mutex_);
     if (std::exchange(ending_, true)) return;
   }
+  handlers_->close([] {});
   handlers_->leave_behind();
   auto waiting = std::make_shared<std::atomic<std::size_t>>(left.size() + 1);
   auto one_less = [weak = weak_from_this(), waiting] {
@@ -450,6 +446,7 @@ void QueueImpl::abandon() {
     unserve(all_dispatchers(), [](const Result<void>&) {});
     stop_serving();
     handlers_->close([] {});
+    if (!StoreAccess::impl(store_).muted()) closed({});
   }
   keeper_->abandon();
   std::uint64_t before_close;

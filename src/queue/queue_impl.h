@@ -68,6 +68,13 @@ class QueueImpl : public StorePart<QueueImpl> {
   StoreClock& clock() { return clock_; }
   /// Store time.
   WallTime now() { return clock_.now(); }
+  /// The same, and no earlier than what anybody has acted upon: for what others will compare with theirs.
+  WallTime now(Transaction& txn) {
+    SystemAccess access(txn);
+    Reader snapshot = txn.snapshot();
+    clock_.learn(StoreClock::read(snapshot));
+    return clock_.now();
+  }
   HandlerPool& handlers() { return *handlers_; }
   std::optional<SessionId> session_id() { return keeper_->id(); }
   std::uint64_t store_number() const { return store_number_; }
@@ -92,6 +99,7 @@ class QueueImpl : public StorePart<QueueImpl> {
   Uuid fresh_id() PERDURE_EXCLUDES(mutex_);
   /// Those that serve, and those that are only coming to an end.
   std::vector<DispatcherPtr> all_dispatchers() PERDURE_EXCLUDES(mutex_);
+  /// It is among retired_: forgets it when it has come to its end.
   void retire(const DispatcherPtr& dispatcher) PERDURE_EXCLUDES(mutex_);
   void unserve(const std::vector<DispatcherPtr>& dispatchers, VoidDone done);
   void stop_serving() PERDURE_EXCLUDES(mutex_);
@@ -106,7 +114,7 @@ class QueueImpl : public StorePart<QueueImpl> {
   StoreClock clock_;
   const std::shared_ptr<SessionKeeper> keeper_;
   const std::shared_ptr<HandlerPool> handlers_;
-  std::uint64_t store_number_ = 0;
+  std::atomic<std::uint64_t> store_number_ = 0;
   std::atomic<std::uint64_t> next_number_ = 0;
   Loop promoting_;
   Loop expiring_;

@@ -110,6 +110,47 @@ TEST_F(QueueTest, AClaimThatHasEndedOneWayCannotEndAnother) {
   EXPECT_EQ(code_of(queue.complete(id, token)), ErrorCode::kStaleToken);
 }
 
+TEST_F(QueueTest, WhatTheLastTurnPutBackIsClaimedAgain) {
+  Queue queue = open();
+  std::atomic<int> runs = 0;
+  auto failing = [&](Job&) -> Result<void> { return fail(ErrorCode::kUnavailable, std::to_string(++runs)); };
+  ASSERT_TRUE(queue.work("mail", failing, {.concurrency = 1, .retry = at_once()}));
+  ASSERT_TRUE(queue.emit("mail", "x"));
+  EXPECT_TRUE(eventually([&] { return info(queue, "mail").dead == 1; })) << runs;
+}
+
+TEST_F(QueueTest, CancellingTheNextOfALimitKeyLetsThoseBehindItThrough) {
+  Queue queue = open();
+  std::vector<Uuid> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(queue.emit("mail", i, {.limit_key = "k"})->id);
+  auto first = *queue.claim("mail");
+  ASSERT_EQ(first.size(), 1U);
+  ASSERT_TRUE(queue.complete(ids[0], *first[0].token));
+  ASSERT_TRUE(queue.cancel(ids[1]));
+  auto last = *queue.claim("mail");
+  ASSERT_EQ(last.size(), 1U);
+  EXPECT_EQ(last[0].id, ids[2]);
+}
+
+TEST_F(QueueTest, CancellingThePausedLeavesAWorkerAloneThatIsNotPaused) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.emit("mail", 1));
+  EXPECT_EQ(*queue.cancel_all("mail", EventState::kPaused), 0U);
+  EXPECT_EQ(*queue.cancel_all("mail", EventState::kBlocked), 0U);
+  ASSERT_TRUE(queue.pause("mail"));
+  EXPECT_EQ(*queue.cancel_all("mail", EventState::kPaused), 1U);
+}
+
+TEST_F(QueueTest, CallsOnAQueueWhoseStoreIsClosedAreRefused) {
+  Queue queue = open();
+  auto id = queue.emit("mail", 1)->id;
+  ASSERT_TRUE(store.close());
+  EXPECT_EQ(code_of(queue.wait(id, 1s)), ErrorCode::kClosed);
+  EXPECT_EQ(code_of(queue.redrive("mail")), ErrorCode::kClosed);
+  EXPECT_EQ(code_of(queue.emit("mail", 1)), ErrorCode::kClosed);
+  EXPECT_EQ(code_of(queue.claim("mail", {.wait = 1s})), ErrorCode::kClosed);
+}
+
 TEST_F(QueueTest, PausedWorkersTakeNothing) {
   Queue queue = open();
   std::atomic<int> runs = 0;

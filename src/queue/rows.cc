@@ -1,6 +1,7 @@
 #include "queue/rows.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/endian.h"
 
@@ -100,20 +101,20 @@ RetryPolicy next_policy(tuple::Reader& reader) {
 Bytes encode_failures(const std::vector<Failure>& failures) {
   Bytes out;
   for (const Failure& failure : failures)
-    tuple::append(out, failure.attempt, ns_of(failure.at), tuple::BlobView(failure.error));
+    Writer(out).put(static_cast<std::uint32_t>(failure.attempt)).put(ns_of(failure.at)).put_sized(failure.error);
   return out;
 }
 
 bool decode_failures(BytesView bytes, std::vector<Failure>& failures) {
-  tuple::Reader reader(bytes);
-  while (reader.ok() && !reader.rest().empty()) {
+  Fields fields(bytes);
+  while (fields.ok() && !fields.rest().empty()) {
     Failure failure;
-    failure.attempt = static_cast<int>(reader.next_int());
-    failure.at = wall_time(reader.next_int());
-    failure.error = Bytes(reader.next_bytes());
-    if (reader.ok()) failures.push_back(std::move(failure));
+    failure.attempt = static_cast<int>(fields.next<std::uint32_t>());
+    failure.at = wall_time(fields.next_signed());
+    failure.error = Bytes(fields.next_sized());
+    if (fields.ok()) failures.push_back(std::move(failure));
   }
-  return reader.ok();
+  return fields.ok();
 }
 
 }  // namespace

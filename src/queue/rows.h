@@ -28,8 +28,10 @@
 //     ("claim-due", ms, space, id)      -> nothing         the deadlines of claims that belong to no session
 //     ("claim-due-bell")                -> a counter
 //     ("forget", ms, stamp)             -> what is to be forgotten then
-//     ("recall", session)               -> a counter       rung when one of its claims was taken away
 //     ("rule-id")                       -> a number
+//     ("session", "held", id, "claims", n)  -> space, ids     what a session has claimed, a few in each row
+//     ("session", "held", id, "worker", space, worker) -> nothing
+//     ("session", "held", id, "recall") -> a counter       rung when one of its claims was taken away
 //
 // A stamp in an index is also in the row of its event, as the moment of its last change of state; the stamp of a running
 // event is the token of its claim. So whoever has an index entry or a token can tell whether it is still current.
@@ -44,6 +46,7 @@
 #include "perdure/event.h"
 #include "perdure/stamped.h"
 #include "perdure/tuple.h"
+#include "session/rows.h"
 #include "store/ranges.h"
 
 namespace perdure::queue {
@@ -73,8 +76,10 @@ inline Bytes deadlines_bell() {
 inline Bytes forget_prefix() {
   return tuple::pack_onto(kSystemKeys, "forget");
 }
+/// Among what the session holds, so that it goes with it.
+inline constexpr std::string_view kHeldRecall = "recall";
 inline Bytes recall_key(SessionId session) {
-  return tuple::pack_onto(kSystemKeys, "recall", session.stamp);
+  return session::held_key(session, kHeldRecall);
 }
 inline Bytes rule_id_key() {
   return tuple::pack_onto(kSystemKeys, "rule-id");

@@ -10,21 +10,13 @@ namespace {
 
 constexpr std::size_t kReasonBytesMax = 1'000;
 
-void write_rules(WorkerTable& table, const std::vector<Rule>& rules) {
-  if (rules.empty())
-    table.txn().clear(rules_key(table.prefix()));
-  else
-    table.txn().set(rules_key(table.prefix()), encode_rules(rules));
-}
-
 }  // namespace
 
 Result<void> check_rule(const RuleOptions& options) {
-  for (const std::string* text : {&options.reason, &options.by}) {
-    if (auto good = tuple::check_text(*text, "the reason of a rule"); !good) return good;
-    if (text->size() > kReasonBytesMax)
-      return fail(ErrorCode::kInvalidArgument, "the reason of a rule has at most 1000 bytes");
-  }
+  if (auto good = tuple::check_text(options.reason, "the reason of a rule"); !good) return good;
+  if (auto good = tuple::check_text(options.by, "who makes a rule"); !good) return good;
+  if (options.reason.size() > kReasonBytesMax || options.by.size() > kReasonBytesMax)
+    return fail(ErrorCode::kInvalidArgument, "the reason of a rule, and who makes it, have at most 1000 bytes each");
   if (options.until && *options.until > kLastDueTime)
     return fail(ErrorCode::kInvalidArgument, "a rule must end before the year 10000");
   return {};
@@ -38,14 +30,15 @@ void add_rule(Transaction& txn, std::string_view space, std::string_view worker,
   std::int64_t id = decode_counter(txn.get(rule_id_key())) + 1;
   txn.set(rule_id_key(), encode_counter(id));
   rules.push_back({id, type, options.reason, options.by, now, options.until});
-  write_rules(table, rules);
+  table.write_rules(rules);
+  table.finish();
 }
 
 void remove_rule(Transaction& txn, std::string_view space, std::string_view worker, Rule::Type type, WallTime now) {
   WorkerTable table(txn, space, worker, now);
   auto rules = table.rules();
   if (std::erase_if(rules, [type](const Rule& rule) { return rule.type == type; }) == 0) return;
-  write_rules(table, rules);
+  table.write_rules(rules);
   if (!seeded(SeededBug::kUnpauseSilently)) table.ring();
   table.finish();
 }

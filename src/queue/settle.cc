@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/seeded_bug.h"
+#include "session/rows.h"
 
 namespace perdure::queue {
 namespace {
@@ -60,7 +61,8 @@ void complete(WorkerTable& table, Loaded& event, Bytes result) {
 }
 
 Duration retry_delay(const RetryPolicy& policy, std::uint32_t retries, std::uint64_t random) {
-  auto grown = static_cast<double>(policy.delay.count()) * std::pow(policy.factor, retries);
+  if (policy.delay == Duration::zero() && policy.jitter == Duration::zero()) return Duration::zero();
+  auto grown = static_cast<double>(policy.delay.count()) * std::min(std::pow(policy.factor, retries), 1e18);
   Duration delay = grown < static_cast<double>(policy.max_delay.count()) ? Duration(static_cast<std::int64_t>(grown))
                                                                          : policy.max_delay;
   if (policy.jitter > Duration::zero())
@@ -145,6 +147,19 @@ DueTime extend(WorkerTable& table, Loaded& event, Duration lock) {
   return *event.row.locked_until;
 }
 
+void cancel(WorkerTable& table, Loaded& event) {
+  const EventRow& row = event.row;
+  const bool ready = row.state == Stored::kReady;
+  if (row.state == Stored::kRunning && !row.locked_until && session::is_open(table.txn(), row.session))
+    table.txn().add(recall_key(row.session), 1);
+  if (seeded(SeededBug::kMiscountCancels) && ready) table.count(Counter::kOut, -1);
+  table.leave(event);
+  // It may have been the one that was let through for a free slot.
+  if (auto limit_key = row.names().limit_key; ready && !limit_key.empty()) table.let_through(limit_key);
+  std::string last = row.failures.empty() ? std::string() : row.failures.back().error;
+  table.end(event, EndedEvent::How::kCancelled, {}, {}, std::move(last));
+}
+
 Result<void> cancel(Transaction& txn, std::string_view space, const Uuid& id, Queue::Force force, WallTime now) {
   SystemAccess access(txn);
   auto event = load(txn, space, id);
@@ -154,11 +169,7 @@ Result<void> cancel(Transaction& txn, std::string_view space, const Uuid& id, Qu
     return perdure::fail(ErrorCode::kWrongState,
                          "event " + to_string(id) + " is running; cancel it by force to take its claim away");
   WorkerTable table(txn, space, event->row.names().worker, now);
-  if (running && !event->row.locked_until) txn.add(recall_key(event->row.session), 1);
-  if (seeded(SeededBug::kMiscountCancels) && event->row.state == Stored::kReady) table.count(Counter::kOut, -1);
-  table.leave(*event);
-  std::string last = event->row.failures.empty() ? std::string() : event->row.failures.back().error;
-  table.end(*event, EndedEvent::How::kCancelled, {}, {}, std::move(last));
+  cancel(table, *event);
   table.finish();
   return {};
 }

@@ -47,7 +47,9 @@ void lose(WorkerTable& table, Loaded& event, std::string why);
 /// Errors of the transaction: kWrongState for the claim of a session.
 DueTime extend(WorkerTable& table, Loaded& event, Duration lock);
 
-/// An event that has not ended. Errors: kNotFound, kWrongState.
+/// Ends an event that is stored, whatever it is doing.
+void cancel(WorkerTable& table, Loaded& event);
+/// Errors: kNotFound, kWrongState.
 Result<void> cancel(Transaction& txn, std::string_view space, const Uuid& id, Queue::Force force, WallTime now);
 
 /// How long the retry after so many others waits.

@@ -35,6 +35,8 @@ TurnResult take_turn(Transaction& txn, const Turn& turn, WallTime now) {
   for (std::size_t i = 0; i < turn.settlements.size(); ++i)
     if (settle_in(table, turn.settlements[i]) == Standing::kStale) result.stale.push_back(i);
   for (const Bytes& key : turn.emptied) txn.clear(key);
+  // A watch does not tell of what its own transaction wrote.
+  if (turn.claim && table.rang()) result.claimed.more = true;
   table.finish();
   if (turn.claim && !result.claimed.more) result.watches = watch_worker(txn, table.prefix());
   return result;

@@ -55,14 +55,16 @@ void ready_reasons(Reader& reader, BytesView prefix, const Loaded& event, WallTi
   const auto names = event.row.names();
   for (const Rule& rule : read_rules(reader, prefix, now)) why.reasons.push_back(rule_reason(rule));
   if (reader.get_range(tuple::extensions(servers_key(prefix)), {.limit = 1}).empty())
-    why.reasons.push_back({"unserved", "no node has a handler for the worker " + std::string(names.worker)});
+    why.reasons.push_back({"unserved", "no node has a handler for the worker " + std::string(names.worker) +
+                                           ", so it waits for a claim by hand"});
   bool waits = !names.limit_key.empty() &&
                reader.get(tuple::pack_onto(waiting_key(prefix, names.limit_key), event.row.priority, event.row.stamp));
   if (waits)
     why.reasons.push_back({"limit_key", "as many events with the limit key " + std::string(names.limit_key) +
                                             " are running as the worker allows"});
   auto settings = read_settings(reader, prefix);
-  if (settings.rate && wall_time(decode_counter(reader.get(rate_key(prefix)))) > now - settings.rate->per)
+  auto used = reader.get(rate_key(prefix));
+  if (settings.rate && used && wall_time(decode_counter(used)) > now - settings.rate->per / settings.rate->count)
     why.reasons.push_back({"rate", "the worker takes " + std::to_string(settings.rate->count) + " events in " +
                                        std::to_string(std::chrono::duration<double>(settings.rate->per).count()) +
                                        " s"});

@@ -90,8 +90,18 @@ const WorkerSettings& WorkerTable::settings() {
 std::vector<Rule> WorkerTable::rules() {
   bool ended = false;
   auto rules = read_rules(txn_, prefix_, now_, &ended);
-  if (ended) act_on_time();
+  if (ended) {
+    act_on_time();
+    write_rules(rules);
+  }
   return rules;
+}
+
+void WorkerTable::write_rules(const std::vector<Rule>& rules) {
+  if (rules.empty())
+    txn_.clear(rules_key(prefix_));
+  else
+    txn_.set(rules_key(prefix_), encode_rules(rules));
 }
 
 std::optional<Loaded> WorkerTable::load_ready(const Row& entry) {
@@ -139,8 +149,14 @@ void WorkerTable::leave(const Loaded& event) {
 
 bool WorkerTable::has_slot(std::string_view limit_key) {
   if (seeded(SeededBug::kIgnoreLimitKey)) return true;
-  std::size_t limit = settings().limit_per_key;
-  return txn_.get_range(tuple::extensions(slots_key(prefix_, limit_key)), {.limit = limit}).size() < limit;
+  return slots_taken(limit_key) < settings().limit_per_key;
+}
+
+std::size_t& WorkerTable::slots_taken(std::string_view limit_key) {
+  auto found = slots_.find(limit_key);
+  if (found != slots_.end()) return found->second;
+  auto taken = txn_.get_range(tuple::extensions(slots_key(prefix_, limit_key)), {.limit = kSlotsMax});
+  return slots_.emplace(limit_key, taken.size()).first->second;
 }
 
 void WorkerTable::wait_for_slot(const Row& entry, const Loaded& event, std::string_view limit_key) {
@@ -151,10 +167,16 @@ void WorkerTable::wait_for_slot(const Row& entry, const Loaded& event, std::stri
 void WorkerTable::leave_slot(const Loaded& event) {
   auto limit_key = event.row.names().limit_key;
   if (limit_key.empty() || seeded(SeededBug::kLeakSlot)) return;
+  std::size_t& taken = slots_taken(limit_key);
+  if (taken > 0) --taken;
   txn_.clear(tuple::pack_onto(slots_key(prefix_, limit_key), event.id));
+  let_through(limit_key);
+}
+
+void WorkerTable::let_through(std::string_view limit_key) {
   // As many as there are slots, and not just one: the limit may have been raised.
   std::size_t limit = settings().limit_per_key;
-  std::size_t taken = txn_.get_range(tuple::extensions(slots_key(prefix_, limit_key)), {.limit = limit}).size();
+  std::size_t taken = slots_taken(limit_key);
   if (taken >= limit || seeded(SeededBug::kForgetTheWaiting)) return;
   Bytes waiting = waiting_key(prefix_, limit_key);
   for (const Row& entry : txn_.get_range(tuple::extensions(waiting), {.limit = limit - taken})) {
@@ -206,7 +228,10 @@ std::uint32_t WorkerTable::enter_running(Loaded& event, const Claimant& claimant
   std::uint32_t order = access_.next_order();
   txn_.set_stamped(event.key, row.encode(order));
   auto limit_key = row.names().limit_key;
-  if (!limit_key.empty()) txn_.set(tuple::pack_onto(slots_key(prefix_, limit_key), event.id), {});
+  if (!limit_key.empty()) {
+    ++slots_taken(limit_key);
+    txn_.set(tuple::pack_onto(slots_key(prefix_, limit_key), event.id), {});
+  }
   if (claimant.until) {
     txn_.set(tuple::pack_onto(deadlines(), static_cast<std::int64_t>(claimant.until->time_since_epoch().count()),
                               space_, event.id),

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ enum class Counter {
 inline constexpr std::size_t kCounters = 11;
 /// How many executions a worker remembers.
 inline constexpr std::int64_t kRingSize = 64;
+/// The largest limit_per_key.
+inline constexpr std::size_t kSlotsMax = 1'000;
 
 Bytes counter_key(BytesView prefix, Counter counter);
 inline Bytes ready_key(BytesView prefix) {
@@ -110,8 +113,9 @@ class WorkerTable {
   const std::string& worker() const { return worker_; }
   WallTime now() const { return now_; }
   const WorkerSettings& settings();
-  /// Those that hold now.
+  /// Those that hold now. One that has ended by itself is removed.
   std::vector<Rule> rules();
+  void write_rules(const std::vector<Rule>& rules);
   /// An entry of the ready index, and its event; nothing if the entry points nowhere, and then it is removed.
   std::optional<Loaded> load_ready(const Row& entry);
 
@@ -125,6 +129,8 @@ class WorkerTable {
 
   /// Whether an event with this limit key may run.
   bool has_slot(std::string_view limit_key);
+  /// Those that wait for a slot of the key become visible again, as many as there are slots.
+  void let_through(std::string_view limit_key);
   /// Takes it out of the ready index until one of the key's slots is free; it stays ready.
   void wait_for_slot(const Row& entry, const Loaded& event, std::string_view limit_key);
   void count(Counter counter, std::int64_t by) { counts_[static_cast<std::size_t>(counter)] += by; }
@@ -134,6 +140,8 @@ class WorkerTable {
   void expect_records(std::size_t count) { records_left_ = static_cast<std::int64_t>(count); }
   /// Tells nodes to look.
   void ring() { rung_ = true; }
+  /// Whether something may have become ready since finish().
+  bool rang() const { return rung_ || counts_[static_cast<std::size_t>(Counter::kIn)] > 0; }
   /// Something was decided by the time that it is: nobody may act upon an earlier one from then on.
   void act_on_time() { acted_on_time_ = true; }
   void finish();
@@ -145,6 +153,7 @@ class WorkerTable {
     Bytes result;
   };
   void leave_slot(const Loaded& event);
+  std::size_t& slots_taken(std::string_view limit_key);
   void free_unique(const Loaded& event);
   void write_records();
   void write_forgotten();
@@ -157,6 +166,8 @@ class WorkerTable {
   const Bytes ready_;
   const WallTime now_;
   std::optional<WorkerSettings> settings_;
+  /// How many slots of each limit key are taken, of those that were asked about.
+  std::map<std::string, std::size_t, std::less<>> slots_;
   std::array<std::int64_t, kCounters> counts_ = {};
   bool rung_ = false;
   bool acted_on_time_ = false;
@@ -182,7 +193,7 @@ std::vector<Rule> read_rules(Reader& reader, BytesView prefix, WallTime now, boo
 void note_due(Transaction& txn, BytesView prefix, std::string_view space, std::string_view worker, DueTime due);
 /// The encoded value of an event, from its row or its chunks.
 Result<Value> read_value(Reader& reader, BytesView key, const Given& given);
-/// Notes what is to be forgotten at `when`: see housekeeping.cc.
+/// Notes what is to be forgotten at `when`: see due.h.
 enum class Forget : char { kEnded = 'e', kUnique = 'u' };
 void forget_at(Transaction& txn, DueTime when, Forget what, Bytes value);
 

@@ -267,6 +267,7 @@ void HandlerPool::leave_behind() {
   MutexLock lock(mutex_);
   for (auto& lane : lanes_) {
     if (!lane->busy || lane->given_up) continue;
+    lane->deadline = SteadyTime::max();
     lane->given_up = true;
     ++hanging_;
   }

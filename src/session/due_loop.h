@@ -13,6 +13,16 @@
 
 namespace perdure {
 
+/// What a turn of a DueLoop found.
+struct DueTurn {
+  /// When the first of what is left falls due; nothing if nothing is left, or there is more now.
+  std::optional<WallTime> next;
+  /// Something is left that is due now.
+  bool more = false;
+  /// Something was done because of the time: nobody may act upon an earlier one from then on.
+  bool acted = false;
+};
+
 /// Does what falls due at a moment of store time: rows in the order of their times, which any process may write and
 /// every process looks after. Who writes one that may be the next changes the bell in the same transaction.
 ///
@@ -26,14 +36,7 @@ namespace perdure {
 template <class Home>
 class DueLoop {
  public:
-  struct Turn {
-    /// When the first of what is left falls due; nothing if nothing is left, or there is more now.
-    std::optional<WallTime> next;
-    /// Something is left that is due now.
-    bool more = false;
-    /// Something was done because of the time: nobody may act upon an earlier one from then on.
-    bool acted = false;
-  };
+  using Turn = DueTurn;
   /// Does a bounded number of things that are due at `now`. Runs in a short transaction that may use perdure's own keys
   /// and the reserve; `now` is store time, by which everybody who acted before is not ahead. It may run several times,
   /// as any body.

@@ -8,6 +8,7 @@ namespace {
 
 /// What one transaction sweeps: few enough for it to stay short.
 constexpr std::size_t kSweepRows = 100;
+constexpr std::size_t kSweepBytes = 64;
 
 void sweep_lease(Transaction& txn, SessionId dead, BytesView rest) {
   auto parts = tuple::unpack_as<std::string>(rest);
@@ -27,9 +28,10 @@ Swept sweep_some(Transaction& txn, SessionId dead, const Sweepers& sweepers) {
   // Each turn sweeps rows, or steps over a whole kind, of which there are but a few.
   while (swept < kSweepRows) {
     auto rows = txn.snapshot().get_range(range, {.limit = kSweepRows - swept});
-    bool to_the_end = rows.size() < kSweepRows - swept;
+    const bool to_the_end = rows.size() < kSweepRows - swept;
     bool stepped_over = false;
     for (const Row& row : rows) {
+      if (swept >= kSweepRows) return Swept::kMore;
       tuple::Reader reader(BytesView(row.key).substr(prefix.size()));
       std::string_view kind = reader.next_text();
       auto sweeper = sweepers.find(kind);
@@ -41,7 +43,8 @@ Swept sweep_some(Transaction& txn, SessionId dead, const Sweepers& sweepers) {
         range.begin = tuple::extensions(of_kind).end;
         break;
       }
-      ++swept;
+      // A row that says much may stand for many things.
+      swept += 1 + row.value.size() / kSweepBytes;
       range.begin = next_key(row.key);
       txn.clear(row.key);
       if (!reader.ok()) continue;

@@ -48,6 +48,7 @@ void WriteSet::set_stamped_key(StampedRow row) {
                                                      : stamped_bytes(std::get<Stamped>(row.value));
   row.clears_before = cleared_.size();
   stamped_names_.insert(hash64(row.key.after, hash64(row.key.before, row.key.order)));
+  befores_[row.key.before.size()].insert(hash64(row.key.before));
   stamped_.push_back(std::move(row));
 }
 
@@ -82,6 +83,7 @@ void WriteSet::reset() {
   cleared_.clear();
   stamped_.clear();
   stamped_names_.clear();
+  befores_.clear();
   bytes_ = 0;
 }
 
@@ -100,9 +102,14 @@ bool WriteSet::has_stamped_key(const Stamped& key) const {
 }
 
 bool WriteSet::unreadable(BytesView key) const {
-  for (const StampedRow& row : stamped_)
-    if (key.size() == stamped_bytes(row.key) && key.starts_with(row.key.before) && key.ends_with(row.key.after))
-      return true;
+  // There may be thousands of stamped rows, and hardly ever one that the key could be.
+  bool possible = std::ranges::any_of(befores_, [key](const auto& of_size) {
+    return of_size.first < key.size() && of_size.second.contains(hash64(key.substr(0, of_size.first)));
+  });
+  if (possible && std::ranges::any_of(stamped_, [key](const StampedRow& row) {
+        return key.size() == stamped_bytes(row.key) && key.starts_with(row.key.before) && key.ends_with(row.key.after);
+      }))
+    return true;
   auto found = points_.find(key);
   return found != points_.end() && std::holds_alternative<SetStamped>(found->second);
 }

@@ -69,6 +69,8 @@ class WriteSet {
   std::vector<StampedRow> stamped_;
   /// Hashes of their keys and orders.
   std::unordered_set<std::uint64_t> stamped_names_;
+  /// Hashes of what stands before the stamps in their keys, by its size: of sizes there are but a few.
+  std::map<std::size_t, std::unordered_set<std::uint64_t>> befores_;
   std::size_t bytes_ = 0;
 };
 
