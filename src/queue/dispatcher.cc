@@ -20,6 +20,19 @@ constexpr Duration kBackOff = std::chrono::milliseconds(100);
 
 constexpr TransactOptions kOptions = {.body = Body::kShort, .reserve = Reserve::kMayUse};
 
+/// What the body of a turn went for when it ran last, and how often it was beaten to it.
+struct LastRun {
+  std::optional<Uuid> first;
+  std::size_t losses = 0;
+};
+
+bool is_taken(Transaction& txn, std::string_view space, const Uuid& id) {
+  SystemAccess access(txn);
+  Reader snapshot = txn.snapshot();
+  auto event = load(snapshot, space, id);
+  return !event || event->row.state != Stored::kReady;
+}
+
 }  // namespace
 
 void unserve(Transaction& txn, std::string_view space, std::string_view worker, SessionId session) {
@@ -120,13 +133,18 @@ std::optional<Dispatcher::SentTurn> Dispatcher::next_turn() {
 
 void Dispatcher::send(SentTurn sent) {
   auto shared = std::make_shared<SentTurn>(std::move(sent));
-  auto runs = std::make_shared<std::size_t>(0);
+  auto run = std::make_shared<LastRun>();
   home_.transact(
-      [self = shared_from_this(), shared, runs](Transaction& txn) {
-        // Whoever lost to another node looks behind what that one was after.
+      [self = shared_from_this(), shared, run](Transaction& txn) {
+        // Whoever lost to another node looks behind what that one was after. A body runs again for other reasons too,
+        // and then events stay in their order.
+        if (run->first && is_taken(txn, self->space_, *run->first)) ++run->losses;
         if (shared->turn.claim)
-          shared->turn.claim->skip = std::min<std::size_t>((*runs)++, 8) * shared->turn.claim->max;
-        return take_turn(txn, shared->turn, self->home_.now());
+          shared->turn.claim->skip = std::min<std::size_t>(run->losses, 8) * shared->turn.claim->max;
+        TurnResult result = take_turn(txn, shared->turn, self->home_.now());
+        run->first.reset();
+        if (!result.claimed.events.empty()) run->first = result.claimed.events[0].event.id;
+        return result;
       },
       [self = shared_from_this(), shared](Result<TurnResult> result, Receipt receipt) {
         self->turned(*shared, std::move(result), receipt);

@@ -64,7 +64,7 @@ class QueueWorkload final : public ClientWorkload {
     LifePtr life = lives_[static_cast<std::size_t>(node.index())];
     if (!life || !life->queue) return done();
     std::uint64_t pick = draw(node.random(), 0, 99);
-    if (scene_.is("ordered")) return clients_.emit_in_transaction(life, std::move(done));
+    if (scene_.is("ordered") && pick < 50) return clients_.emit_in_transaction(life, std::move(done));
     if (scene_.is("operators")) {
       if (pick < 14) return operators_.change_rule(life, std::move(done));
       if (pick < 22) return operators_.cancel(life, std::move(done));
@@ -73,6 +73,7 @@ class QueueWorkload final : public ClientWorkload {
       if (pick < 29) return operators_.configure(life, std::move(done));
     }
     if (scene_.is("hands") && pick < 45) return hands_.present_old(life, std::move(done));
+    if (static_cast<std::int64_t>(scene_.notes().sent().size()) > scene_.knob("events")) return done();
     if (pick < 60) return clients_.emit(life, std::move(done));
     if (pick < 70) return clients_.emit_many(life, std::move(done));
     if (pick < 85) return clients_.emit_in_transaction(life, std::move(done));
