@@ -64,7 +64,7 @@ class QueueWorkload final : public ClientWorkload {
     LifePtr life = lives_[static_cast<std::size_t>(node.index())];
     if (!life || !life->queue) return done();
     std::uint64_t pick = draw(node.random(), 0, 99);
-    if (scene_.is("ordered") && pick < 50) return clients_.emit_in_transaction(life, std::move(done));
+    bool enough = static_cast<std::int64_t>(scene_.notes().sent().size()) > scene_.knob("events");
     if (scene_.is("operators")) {
       if (pick < 14) return operators_.change_rule(life, std::move(done));
       if (pick < 22) return operators_.cancel(life, std::move(done));
@@ -73,7 +73,8 @@ class QueueWorkload final : public ClientWorkload {
       if (pick < 29) return operators_.configure(life, std::move(done));
     }
     if (scene_.is("hands") && pick < 45) return hands_.present_old(life, std::move(done));
-    if (static_cast<std::int64_t>(scene_.notes().sent().size()) > scene_.knob("events")) return done();
+    if (enough) return done();
+    if (scene_.is("ordered")) return clients_.emit_in_transaction(life, std::move(done));
     if (pick < 60) return clients_.emit(life, std::move(done));
     if (pick < 70) return clients_.emit_many(life, std::move(done));
     if (pick < 85) return clients_.emit_in_transaction(life, std::move(done));
@@ -217,6 +218,7 @@ const RegisterWorkload kQueue(
      "an event that was emitted runs at its time, with one effect, and is never lost",
      {kClientsKnob,
       {"think_ms", {50, 1500}, "the longest pause between a client's operations"},
+      {"events", {20, 250}, "that are emitted, at most and about"},
       {"workers", {1, 3}, "that all clients emit to"},
       {"concurrency", {1, 4}, "handlers of a worker at once, on each node"},
       {"ttl_ms", {500, 5000}, "the TTL of the sessions"},

@@ -90,27 +90,27 @@ void QueueCheck::check_rate() {
   }
 }
 
-/// The smaller priority first, and among equals the older.
+/// The smaller priority first, and among equals the older. A claim may have been on its way already when an event was
+/// emitted; but not when the handler before it, of which there is one at a time, had not begun.
 void QueueCheck::check_order() {
   struct Turn {
-    std::pair<int, std::int64_t> place;  ///< Numbers are given out in the order of emission where there is one client.
-    Version emitted;
+    std::pair<int, Version> place;
+    std::uint64_t known_at;
     Stamp claimed;
+    std::uint64_t seen_at;
   };
   for (const std::string& worker : expected_.workers) {
     std::vector<Turn> turns;
-    for (const Sent& sent : notes_.sent()) {
-      auto row = log_.sent.find(sent.errand.number);
-      if (sent.worker != worker || sent.delayed() || row == log_.sent.end() || row->second.duplicate) continue;
-      auto claimed = tokens_.find(sent.errand.number);
-      turns.push_back({{sent.options.priority, static_cast<std::int64_t>(row->second.version.number)},
-                       row->second.version,
-                       claimed == tokens_.end() ? Stamp{{UINT64_MAX}, 0} : claimed->second.front()});
+    for (const SeenClaim& claim : notes_.claims()) {
+      auto row = log_.sent.find(claim.number);
+      const Sent& sent = notes_.sent(claim.number);
+      if (sent.worker == worker && row != log_.sent.end())
+        turns.push_back({{sent.options.priority, row->second.version}, sent.answered_at, claim.token, claim.seen_at});
     }
     std::ranges::sort(turns, {}, &Turn::claimed);
-    for (std::size_t i = 0; i < turns.size(); ++i)
+    for (std::size_t i = 1; i < turns.size(); ++i)
       for (std::size_t j = i + 1; j < turns.size(); ++j)
-        if (turns[j].emitted < turns[i].claimed.version && turns[j].place < turns[i].place)
+        if (turns[j].known_at < turns[i - 1].seen_at && turns[j].place < turns[i].place)
           return wrong(worker + ": an event was claimed before another that should come first, in the transaction " +
                        std::to_string(turns[i].claimed.version.number));
   }

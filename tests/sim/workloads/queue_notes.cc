@@ -1,5 +1,7 @@
 #include "queue_notes.h"
 
+#include <algorithm>
+
 namespace perdure::sim::queues {
 namespace {
 
@@ -46,6 +48,7 @@ void QueueNotes::answered(std::int64_t number, const Result<Emitted>& result) {
     return;
   }
   sent.ending = Ending::kOk;
+  sent.answered_at = std::min(sent.answered_at, ++clock_);
   // Repeating what had succeeded is answered with the event itself.
   sent.duplicate = result->duplicate && !(sent.options.id && *sent.options.id == result->id);
   if (!sent.duplicate) saw(number, result->id);
@@ -72,7 +75,7 @@ void QueueNotes::claimed(const Event& event, const std::string& by, WallTime lat
   if (!tokens_.insert(event.token->stamp).second) wrong(text(number) + " was begun twice under one claim");
   if (!event.locked_at) return wrong(text(number) + " was claimed at no time");
   if (latest < event.delay_until) wrong(text(number) + " was claimed before its time");
-  claims_.push_back({number, event.worker, event.token->stamp, *event.locked_at, by});
+  claims_.push_back({number, event.worker, event.token->stamp, *event.locked_at, by, ++clock_});
 }
 
 void QueueNotes::did(std::int64_t number, Did what, const Result<void>& result) {

@@ -44,6 +44,8 @@ struct Sent {
   /// An answer left it open.
   bool perhaps = false;
   bool duplicate = false;
+  /// When it was first answered that it is there.
+  std::uint64_t answered_at = UINT64_MAX;
   /// As it was answered, or seen later.
   std::optional<Uuid> id = {};
 
@@ -57,6 +59,7 @@ struct SeenClaim {
   Stamp token;
   WallTime locked_at;
   std::string by;
+  std::uint64_t seen_at = 0;
 };
 
 class QueueNotes {
@@ -97,6 +100,7 @@ class QueueNotes {
   std::vector<SeenClaim> claims_;
   std::vector<std::pair<std::int64_t, Uuid>> known_;
   std::set<Stamp> tokens_;
+  std::uint64_t clock_ = 0;  ///< What is noted, in its order.
   std::set<std::string> redriven_;
 };
 
