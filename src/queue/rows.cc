@@ -131,7 +131,8 @@ std::optional<Uuid> decode_id(BytesView value) {
 }
 
 Bytes HeldClaims::encode() const {
-  Bytes out = tuple::pack(space);
+  // A text must not be the last element before bytes of another kind: a zero before 0xff would not end it.
+  Bytes out = tuple::pack(space, ids.size());
   for (const Uuid& id : ids) out.append(encode_id(id));
   return out;
 }
@@ -140,6 +141,7 @@ std::optional<HeldClaims> HeldClaims::decode(BytesView value) {
   tuple::Reader reader(value);
   HeldClaims held;
   held.space = reader.next_text();
+  reader.next_int();
   if (!reader.ok()) return std::nullopt;
   BytesView rest = reader.rest();
   for (; rest.size() >= sizeof(Uuid::bytes); rest.remove_prefix(sizeof(Uuid::bytes)))
@@ -352,8 +354,8 @@ Result<WorkerSettings> decode_settings(BytesView value) {
 }
 
 Bytes encode_record(const AttemptRecord& record) {
-  Bytes out = tuple::pack(record.event, record.attempt, static_cast<int>(record.outcome), ns_of(record.started),
-                          ns_of(record.ended), tuple::BlobView(record.error));
+  Bytes out = tuple::pack(record.event, tuple::BlobView(record.error), record.attempt, static_cast<int>(record.outcome),
+                          ns_of(record.started), ns_of(record.ended));
   Writer(out).put_sized(record.value.encode());
   record.result.encode_onto(out);
   return out;
@@ -363,11 +365,11 @@ std::optional<AttemptRecord> decode_record(BytesView value) {
   tuple::Reader reader(value);
   AttemptRecord record;
   record.event = reader.next_uuid();
+  record.error = Bytes(reader.next_bytes());
   record.attempt = static_cast<int>(reader.next_int());
   record.outcome = static_cast<AttemptRecord::Outcome>(reader.next_int());
   record.started = wall_time(reader.next_int());
   record.ended = wall_time(reader.next_int());
-  record.error = Bytes(reader.next_bytes());
   if (!reader.ok()) return std::nullopt;
   Fields fields(reader.rest());
   auto emitted = Value::decode(fields.next_sized());
