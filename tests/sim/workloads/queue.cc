@@ -73,7 +73,7 @@ class QueueWorkload final : public ClientWorkload {
       if (pick < 29) return operators_.configure(life, std::move(done));
     }
     if (scene_.is("hands") && pick < 45) return hands_.present_old(life, std::move(done));
-    if (enough) return done();
+    if (enough) return later(life, seconds(1), std::move(done));
     if (scene_.is("ordered")) return clients_.emit_in_transaction(life, std::move(done));
     if (pick < 60) return clients_.emit(life, std::move(done));
     if (pick < 70) return clients_.emit_many(life, std::move(done));
@@ -160,6 +160,7 @@ class QueueWorkload final : public ClientWorkload {
           StoredRows rows = check_rows(snapshot, "default", scene_.workers(),
                                        [this](const std::string& what) { scene_.notes().wrong(what); });
           if (life->queue) check_info(snapshot, *life->queue, rows);
+          check_unique(rows);
           return unrest(snapshot, rows);
         },
         [this, life](Result<std::string> unrest) {
@@ -186,6 +187,18 @@ class QueueWorkload final : public ClientWorkload {
       if (!listed || (listed->next.empty() && listed->events.size() != all))
         scene_.notes().wrong("the list of " + worker + " is not that of its events" +
                              (listed ? "" : ": " + to_string(listed.error())));
+    }
+  }
+
+  /// Of a unique key without a time of its own there is one event at a time, unless dead ones were put back.
+  void check_unique(const StoredRows& rows) {
+    std::set<std::pair<std::string, std::string>> taken;
+    for (const auto& [id, row] : rows.events) {
+      const auto names = row.names();
+      std::string worker(names.worker), key(names.unique_key);
+      if (!key.starts_with(kUnique) || row.state == queue::Stored::kDead || scene_.notes().redriven(worker)) continue;
+      if (!taken.emplace(worker, key).second)
+        scene_.notes().wrong("of the unique key " + key + " there are two events");
     }
   }
 

@@ -58,7 +58,7 @@ Sent Clients::draw_sent(const LifePtr& life) {
   if (chance(random, 200)) options.id = own_id(scene_.world().seed(), ++last_id_);
   if (scene_.is("unique") && chance(random, 500)) {
     bool lasts = chance(random, 300);
-    options.unique = UniqueKey{(lasts ? "lasting " : "key ") + std::to_string(draw(random, 0, 2)), {}};
+    options.unique = UniqueKey{std::string(lasts ? "lasting " : kUnique) + std::to_string(draw(random, 0, 2)), {}};
     if (lasts) options.unique->lasts = draw_delay(random, seconds(5)) + milliseconds(1);
   }
   if (scene_.is("limits") && chance(random, 600)) options.limit_key = "limited " + std::to_string(draw(random, 0, 1));

@@ -70,6 +70,8 @@ class Scene {
   bool quiet_ = false;
 };
 
+/// What unique keys without a time of their own begin with.
+inline constexpr std::string_view kUnique = "key ";
 /// The worker that has no handler, where there is one.
 inline constexpr std::string_view kByHand = "hand";
 
