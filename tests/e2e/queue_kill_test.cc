@@ -93,18 +93,26 @@ class QueueKill : public QueueProcesses {
     EXPECT_EQ(must(queue_.list({.worker = std::string(kTasks)})).events.size(), 0u);
     std::uint64_t lost = now.lost - before_.lost;
     EXPECT_EQ(lost > 0, kills > 0) << lost;
+    auto attempts = counters("attempt/");
     std::vector<double> waited;
-    for (auto& [task, ns] : counters("waited/")) waited.push_back(static_cast<double>(ns) / 1e6);
+    std::map<std::int64_t, double> longest_by_attempt;
+    for (auto& [task, ns] : counters("waited/")) {
+      waited.push_back(static_cast<double>(ns) / 1e6);
+      double& longest = longest_by_attempt[attempts[task]];
+      longest = std::max(longest, waited.back());
+    }
     std::printf("%d events in %.1f s, %d kills, %llu attempts lost\n", total + spawned, seconds, kills,
                 static_cast<unsigned long long>(lost));
     report_ms("from an emit to its effect", waited);
+    for (auto& [attempt, longest] : longest_by_attempt)
+      std::printf("  with attempt %d: %.1f ms at most\n", static_cast<int>(attempt), longest);
     return std::ranges::max(waited);
   }
 
   /// What the next run would take for its own.
   void forget() {
-    (void)must(store_.clear_in_batches({"effect/", "effect/\xfe"}));
-    (void)must(store_.clear_in_batches({"waited/", "waited/\xfe"}));
+    for (std::string prefix : {"effect/", "waited/", "attempt/"})
+      (void)must(store_.clear_in_batches({prefix, prefix + "\xfe"}));
   }
 
   WorkerInfo before_;

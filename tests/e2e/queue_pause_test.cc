@@ -19,12 +19,6 @@ class InOrder {
   }
   int ran() const { return ran_; }
   int wrong() const { return wrong_; }
-  /// Until so many have run; false if none comes for a while.
-  bool wait_for(std::uint64_t count) const {
-    std::int64_t until = steady_ns() + 3 * std::chrono::nanoseconds(kPatience).count();
-    while (static_cast<std::uint64_t>(ran_) < count && steady_ns() < until) std::this_thread::yield();
-    return static_cast<std::uint64_t>(ran_) >= count;
-  }
 
  private:
   std::atomic<int> ran_ = 0;
@@ -81,10 +75,10 @@ TEST_F(QueuePause, UnpausingIsQuickHoweverManyEventsWait) {
   must(queue_.unpause(kTasks));
 
   // One commit for each would take long: a part of them one after the other, the rest many at once.
-  EXPECT_TRUE(order.wait_for(500)) << order.ran() << " have run";
+  QueueWorker idle;  // Told nothing; to wait on.
+  EXPECT_TRUE(wait_until(idle, [&] { return order.ran() >= 500; })) << order.ran() << " have run";
   EXPECT_EQ(order.wrong(), 0);
   must(node.work(kTasks, [](Job&) {}, {.concurrency = 1024}));
-  QueueWorker idle;
   EXPECT_TRUE(wait_until_finished(idle, 3 * kPatience)) << info().total << " are left";
   EXPECT_EQ(info().completed, kEvents);
   EXPECT_TRUE(counts_are_those_of_the_rows());
@@ -103,7 +97,10 @@ TEST_F(QueuePause, AHundredThousandThatWaitedRunInTheirOrder) {
   emit_many(queue, kEvents);
   EXPECT_EQ(order.ran(), 0) << "it was paused";
   must(queue.unpause(kTasks));
-  EXPECT_TRUE(order.wait_for(kEvents)) << order.ran() << " have run";
+  QueueWorker idle;
+  EXPECT_TRUE(wait_until(
+      idle, [&] { return order.ran() == static_cast<int>(kEvents); }, 3 * kPatience))
+      << order.ran() << " have run";
   EXPECT_EQ(order.wrong(), 0);
   EXPECT_TRUE(queue.close());
 }

@@ -43,9 +43,10 @@ Result<Value> run_task(Queue queue, Job& job, const std::function<void(const std
   usleep(static_cast<useconds_t>(task.work_ms * 1000));
   bool takes_effect = task.what == "work" || task.what == "spawn" || task.what == "note" || task.what == "big";
   if (!takes_effect) return misbehave(task);
-  job.complete([queue, task, token = job.token()](Transaction& txn) mutable -> Result<void> {
+  job.complete([queue, task, token = job.token(), attempt = job.attempt()](Transaction& txn) mutable -> Result<void> {
     txn.add(effect_key(task.id), 1);
     txn.set(waited_key(task.id), encode_counter(steady_ns() - task.emitted_ns));
+    txn.set(attempt_key(task.id), encode_counter(attempt));
     if (task.what == "note") txn.set(claim_key(task.id), std::to_string(token.stamp.version.number));
     if (task.what == "spawn") queue.emit(txn, kTasks, Task{.id = task.id + "-child", .emitted_ns = steady_ns()});
     return {};

@@ -30,6 +30,10 @@ inline Bytes effect_key(const std::string& id) {
 inline Bytes waited_key(const std::string& id) {
   return "waited/" + id;
 }
+/// Which attempt it was that has taken effect.
+inline Bytes attempt_key(const std::string& id) {
+  return "attempt/" + id;
+}
 /// The version of the claim that has taken effect, as decimal digits.
 inline Bytes claim_key(const std::string& id) {
   return "claim/" + id;
