@@ -1,0 +1,403 @@
+// Nodes that serve a worker: threads, handlers that misbehave, sessions that are lost, and ways to come to an end.
+#include "queue/queue_fixture.h"
+
+namespace perdure::queue {
+namespace {
+
+class QueueNode : public QueueFixture {
+ protected:
+  std::counting_semaphore<> began{0}, may_end{0};
+  std::atomic<int> runs = 0;
+
+  auto held() {
+    return [this](Job&) {
+      ++runs;
+      began.release();
+      may_end.acquire();
+    };
+  }
+};
+
+TEST_F(QueueNode, DARK_2_EmittingDoesNotWaitForTheHandlerAndItRunsElsewhere) {
+  Queue emitter = open({.dispatch = false}), node = open();
+  std::thread::id thread;
+  ASSERT_TRUE(node.work("mail", [&](Job&) {
+    thread = std::this_thread::get_id();
+    began.release();
+    may_end.acquire();
+  }));
+  auto id = emitter.emit("mail", 1)->id;
+  began.acquire();
+  EXPECT_EQ(emitter.get(id)->state, EventState::kRunning) << "emit has returned, and it has not";
+  EXPECT_NE(thread, std::this_thread::get_id());
+  may_end.release();
+  ended(emitter, id);
+  EXPECT_EQ(code_of(emitter.work("mail", [](Job&) {})), ErrorCode::kInvalidArgument) << "dispatch is off";
+}
+
+TEST_F(QueueNode, DARK_14_DARK_U8_ANodeClaimsNoMoreThanItHasPlacesFor) {
+  Queue node = open(), other = open();
+  EXPECT_EQ(WorkOptions{}.concurrency, 4U);
+  EXPECT_EQ(WorkOptions{}.timeout, Duration::max()) << "DARK-9: executions have no limit";
+  ASSERT_TRUE(node.work("mail", held()));
+  ASSERT_TRUE(node.emit_many(std::vector<NewEvent>(10, {"mail", 1, {}})));
+  for (int i = 0; i < 4; ++i) began.acquire();
+  EXPECT_EQ(info(node, "mail").running, 4U);
+  EXPECT_EQ(info(node, "mail").ready, 6U);
+  EXPECT_EQ(node.activity().running, 4U);
+  ASSERT_TRUE(other.work("mail", held(), {.concurrency = 3}));
+  for (int i = 0; i < 3; ++i) began.acquire();
+  EXPECT_EQ(info(node, "mail").running, 7U) << "the rest is there for whoever has room";
+  EXPECT_EQ(other.activity().running, 3U);
+  may_end.release(10);
+  EXPECT_TRUE(eventually([&] { return info(node, "mail").completed == 10; }));
+  EXPECT_EQ(runs, 10);
+}
+
+TEST_F(QueueNode, DARK_37_AHandlerRunsWhileNoTransactionIsOpen) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.work("mail", [&](Job& job) -> Result<Value> {
+    // All of these would conflict with, or wait for, a transaction that were open.
+    EXPECT_EQ(queue.get(job.id())->state, EventState::kRunning);
+    EXPECT_TRUE(queue.emit("other", 1));
+    EXPECT_TRUE(queue.pause("mail"));
+    EXPECT_TRUE(queue.unpause("mail"));
+    auto sum = store.transact([](Transaction& txn) {
+      txn.add("sum", 1);
+      return decode_counter(txn.get("sum"));
+    });
+    return Value(*sum);
+  }));
+  EXPECT_EQ(ended(queue, queue.emit("mail", 1)->id).result, Value(1));
+  EXPECT_EQ(info(queue, "other").ready, 1U);
+}
+
+TEST_F(QueueNode, DARK_U9_AHandlerMayThrowAnythingAndTheWorkerGoesOn) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.work("mail",
+                         [&](Job& job) {
+                           switch (*job.value().as_integer()) {
+                             case 0:
+                               throw std::runtime_error("broken");
+                             case 1:
+                               throw 7;
+                             case 2:
+                               throw std::bad_alloc();
+                             default:
+                               return;
+                           }
+                         },
+                         {.concurrency = 1, .retry = at_once(0)}));
+  std::vector<Uuid> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(queue.emit("mail", i)->id);
+  ended(queue, ids[3]);
+  EXPECT_NE(queue.get(ids[0])->last_error.find("broken"), std::string::npos);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(queue.get(ids[i])->state, EventState::kDead);
+  EXPECT_FALSE(queue.get(ids[1])->last_error.empty());
+}
+
+TEST_F(QueueNode, DARK_7_AnEventIsCompletedWhateverItsHandlerReturns) {
+  Queue queue = open();
+  std::vector<Value> results = {Value("\xff"), Value(std::string(kEventBytesMax, 'x')),
+                                Value(Value::Map{{"error", "incomplete"}}), Value()};
+  ASSERT_TRUE(queue.work("mail", [&](Job& job) {
+    ++runs;
+    return results[static_cast<std::size_t>(*job.value().as_integer())];
+  }));
+  for (std::int64_t i = 0; i < 4; ++i) {
+    auto end = ended(queue, queue.emit("mail", i)->id);
+    EXPECT_EQ(end.how, EndedEvent::How::kCompleted);
+    EXPECT_EQ(end.attempts, 1);
+    EXPECT_EQ(end.result, i == 2 ? results[2] : Value()) << "what cannot be kept is null";
+  }
+  EXPECT_EQ(runs, 4);
+}
+
+TEST_F(QueueNode, HandlersReturnNothingAValueOrAResultOfThese) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.work("a", [](Job&) -> Result<void> { return {}; }));
+  ASSERT_TRUE(queue.work("b", [](Job&) { return "text"; }));
+  ASSERT_TRUE(queue.work("c", [](Job&) -> Result<Value> { return Value(7); }));
+  EXPECT_EQ(ended(queue, queue.emit("a", 1)->id).result, Value());
+  EXPECT_EQ(ended(queue, queue.emit("b", 1)->id).result, Value("text"));
+  EXPECT_EQ(ended(queue, queue.emit("c", 1)->id).result, Value(7));
+  constexpr auto kWrong = ErrorCode::kInvalidArgument;
+  EXPECT_EQ(code_of(queue.work("a", held(), {.concurrency = 0})), kWrong);
+  EXPECT_EQ(code_of(queue.work("a", held(), {.concurrency = 10'001})), kWrong);
+  EXPECT_EQ(code_of(queue.work("a", held(), {.timeout = 0s})), kWrong);
+  EXPECT_EQ(code_of(queue.work("a", held(), {.retry = RetryPolicy{.max = -1}})), kWrong);
+}
+
+TEST_F(QueueNode, ABodyThatRefusesOrThrowsFailsTheAttempt) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.work("mail",
+                         [&](Job& job) {
+                           job.complete([](Transaction& txn) -> Result<void> {
+                             txn.add("sum", 1);
+                             return {};
+                           });
+                           job.complete([attempt = job.attempt()](Transaction& txn) -> Result<void> {
+                             txn.add("sum", 10);
+                             if (attempt == 1) return fail(ErrorCode::kInvalidArgument, "not like this");
+                             if (attempt == 2) throw std::runtime_error("nor like that");
+                             return {};
+                           });
+                           return "done";
+                         },
+                         {.retry = at_once(2)}));
+  auto id = queue.emit("mail", 1)->id;
+  EXPECT_EQ(ended(queue, id).attempts, 3);
+  EXPECT_EQ(ended(queue, id).result, Value("done"));
+  EXPECT_EQ(*store.read([](Reader& reader) { return decode_counter(reader.get("sum")); }), 11);
+  auto records = attempts(queue, "mail");
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_NE(records[2].error.find("not like this"), std::string::npos) << records[2].error;
+  EXPECT_NE(records[1].error.find("nor like that"), std::string::npos) << records[1].error;
+}
+
+TEST_F(QueueNode, DARK_B13_AnAttemptThatRunsPastItsTimeoutFails) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.work("mail",
+                         [&](Job& job) {
+                           if (job.attempt() > 1) return Value("second");
+                           EXPECT_TRUE(job.cancel_signal().wait(20s));
+                           began.release();
+                           may_end.acquire();
+                           return Value("first");
+                         },
+                         {.timeout = 5ms, .retry = at_once()}));
+  auto id = queue.emit("mail", 1)->id;
+  began.acquire();
+  EXPECT_EQ(ended(queue, id).result, Value("second")) << "while the first still hangs";
+  EXPECT_NE(attempts(queue, "mail")[1].error.find("longer than its timeout"), std::string::npos);
+  may_end.release();
+  EXPECT_EQ(info(queue, "mail").failed, 1U);
+}
+
+TEST_F(QueueNode, DARK_24_WhatALostSessionHadClaimedIsRunAgainAndTheFirstAttemptChangesNothing) {
+  Queue lost = open({.session = {.name = "lost"}}), other = open();
+  std::atomic<bool> told = false;
+  ASSERT_TRUE(lost.work("mail",
+                        [&](Job& job) {
+                          ++runs;
+                          began.release();
+                          told = job.cancel_signal().wait(20s);
+                          may_end.acquire();
+                          job.complete([](Transaction& txn) -> Result<void> {
+                            txn.add("sum", 100);
+                            return {};
+                          });
+                          return "first";
+                        },
+                        {.concurrency = 1}));
+  auto id = other.emit("mail", 1)->id;
+  began.acquire();
+  lost.stop_working("mail");
+  end_sessions("lost");
+  ASSERT_TRUE(other.work("mail", [&](Job& job) {
+    EXPECT_EQ(job.attempt(), 2);
+    EXPECT_EQ(job.event().losses, 1);
+    job.complete([](Transaction& txn) -> Result<void> {
+      txn.add("sum", 1);
+      return {};
+    });
+    return "second";
+  }));
+  EXPECT_EQ(ended(other, id).result, Value("second"));
+  may_end.release();
+  EXPECT_TRUE(eventually([&] { return lost.activity().running == 0; }));
+  EXPECT_TRUE(told);
+  ASSERT_TRUE(lost.close());
+  EXPECT_EQ(*store.read([](Reader& reader) { return decode_counter(reader.get("sum")); }), 1);
+  EXPECT_EQ(ended(other, id).result, Value("second"));
+}
+
+TEST_F(QueueNode, ANodeThatLostItsSessionServesUnderTheNext) {
+  Queue queue = open({.session = {.name = "lost"}});
+  ASSERT_TRUE(queue.work("mail", [&](Job&) { ++runs; }));
+  ended(queue, queue.emit("mail", 1)->id);
+  end_sessions("lost");
+  ended(queue, queue.emit("mail", 2)->id);
+  EXPECT_EQ(runs, 2);
+  EXPECT_TRUE(eventually([&] { return info(queue, "mail").served_by == 1; })) << info(queue, "mail").served_by;
+}
+
+TEST_F(QueueNode, DARK_10_ClosingWaitsForRunningHandlersAndGivesBackWhatIsLeft) {
+  Queue queue = open();
+  std::atomic<bool> told = false;
+  ASSERT_TRUE(queue.work("mail", [&](Job& job) {
+    began.release();
+    told = job.cancel_signal().wait(20s);
+    may_end.acquire();
+  }));
+  auto id = queue.emit("mail", 1)->id;
+  began.acquire();
+  auto other = queue.emit("other", 1)->id;
+  EXPECT_EQ(code_of(queue.close(1ms)), ErrorCode::kDeadline);
+  EXPECT_TRUE(told);
+  Queue next = open();
+  Event event = next.get(id).value();
+  EXPECT_EQ(event.state, EventState::kReady);
+  EXPECT_EQ(event.attempts, 0) << "it was given back, which is not counted";
+  EXPECT_EQ(event.losses, 0);
+  EXPECT_EQ(info(next, "mail").served_by, 0U);
+  may_end.release();
+  EXPECT_EQ(next.get(other)->state, EventState::kReady);
+  EXPECT_EQ(code_of(queue.emit("mail", 1)), std::nullopt) << "the handle is still good for emitting";
+  EXPECT_EQ(code_of(queue.work("mail", held())), ErrorCode::kClosed);
+  EXPECT_TRUE(queue.close()) << "again";
+}
+
+TEST_F(QueueNode, DARK_U9_ClosingTakesNoMoreEventsAndLetsTheRunningOnesFinish) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.work("mail", held(), {.concurrency = 2}));
+  std::vector<Uuid> ids;
+  for (int i = 0; i < 5; ++i) ids.push_back(queue.emit("mail", i)->id);
+  began.acquire();
+  began.acquire();
+  std::thread closing([&] { EXPECT_TRUE(queue.close()); });
+  EXPECT_TRUE(eventually([&] { return info(queue, "mail").served_by == 0; }));
+  may_end.release(2);
+  closing.join();
+  EXPECT_EQ(runs, 2);
+  Queue next = open();
+  EXPECT_EQ(info(next, "mail").completed, 2U);
+  EXPECT_EQ(info(next, "mail").ready, 3U);
+  EXPECT_EQ(info(next, "mail").lost, 0U);
+}
+
+TEST_F(QueueNode, WorkingAnewReplacesTheHandlerAndRunningAttemptsEndWithTheOld) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.work("mail", [&](Job&) {
+    began.release();
+    may_end.acquire();
+    return "old";
+  }));
+  auto first = queue.emit("mail", 1)->id;
+  began.acquire();
+  ASSERT_TRUE(queue.work("mail", [&](Job&) { return "new"; }));
+  EXPECT_EQ(ended(queue, queue.emit("mail", 2)->id).result, Value("new"));
+  EXPECT_EQ(queue.activity().running, 1U);
+  may_end.release();
+  EXPECT_EQ(ended(queue, first).result, Value("old"));
+  EXPECT_TRUE(eventually([&] { return queue.activity().running + queue.activity().settling == 0; }));
+}
+
+TEST_F(QueueNode, StoppingToWorkTakesNoMoreEvents) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.work("mail", held()));
+  auto first = queue.emit("mail", 1)->id;
+  began.acquire();
+  queue.stop_working("mail");
+  queue.stop_working("never");
+  auto second = queue.emit("mail", 2)->id;
+  may_end.release(2);
+  ended(queue, first);
+  EXPECT_TRUE(eventually([&] { return info(queue, "mail").served_by == 0; }));
+  EXPECT_EQ(queue.get(second)->state, EventState::kReady);
+  EXPECT_EQ(runs, 1);
+}
+
+TEST_F(QueueNode, ClosingInAHandlerIsRefused) {
+  Queue queue = open();
+  std::optional<ErrorCode> refused;
+  ASSERT_TRUE(queue.work("mail", [&](Job&) { refused = code_of(queue.close()); }));
+  ended(queue, queue.emit("mail", 1)->id);
+  EXPECT_EQ(refused, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(QueueNode, BlockingCallsAreRefusedInCallbacksOfTheStore) {
+  Queue queue = open();
+  std::vector<std::optional<ErrorCode>> codes;
+  std::binary_semaphore done{0};
+  queue.emit_async("mail", 1, {}, [&](Result<Emitted> emitted) {
+    ASSERT_TRUE(emitted);
+    codes = {code_of(queue.emit("mail", 1)),       code_of(queue.claim("mail")),
+             code_of(queue.get(emitted->id)),      code_of(queue.pause("mail")),
+             code_of(queue.wait(emitted->id, 1s)), code_of(queue.cancel_all("mail")),
+             code_of(queue.redrive("mail")),       code_of(queue.close()),
+             code_of(Queue::open(store))};
+    done.release();
+  });
+  done.acquire();
+  for (std::size_t i = 0; i < codes.size(); ++i) EXPECT_EQ(codes[i], ErrorCode::kInvalidArgument) << i;
+}
+
+TEST_F(QueueNode, TheLastHandleMayGoInAHandlerOrInACallback) {
+  auto queue = std::make_unique<Queue>(open());
+  ASSERT_TRUE(queue->work("mail", [&](Job&) {
+    began.acquire();
+    queue.reset();
+    may_end.release();
+  }));
+  auto id = queue->emit("mail", 1)->id;
+  began.release();
+  may_end.acquire();
+  Queue next = open();
+  std::atomic<int> again = 0;
+  ASSERT_TRUE(next.work("mail", [&](Job&) { ++again; }));
+  EXPECT_EQ(ended(next, id).how, EndedEvent::How::kCompleted);
+
+  auto other = std::make_unique<Queue>(open());
+  Queue* raw = other.get();
+  raw->emit_async("other", 1, {}, [&](Result<Emitted>) {
+    other.reset();
+    may_end.release();
+  });
+  may_end.acquire();
+  EXPECT_EQ(info(next, "other").ready, 1U);
+}
+
+TEST_F(QueueNode, AStoreThatClosesFirstIsFine) {
+  Store own = *Store::open("memory:");
+  Queue queue = *Queue::open(own);
+  ASSERT_TRUE(queue.work("mail", held()));
+  ASSERT_TRUE(queue.emit("mail", 1));
+  began.acquire();
+  ASSERT_TRUE(own.close());
+  may_end.release();
+  EXPECT_EQ(code_of(queue.emit("mail", 1)), ErrorCode::kClosed);
+  EXPECT_EQ(code_of(queue.get(Uuid{})), ErrorCode::kClosed);
+  EXPECT_EQ(code_of(queue.claim("mail")), ErrorCode::kClosed);
+  EXPECT_EQ(code_of(queue.work("mail", held())), ErrorCode::kClosed);
+  EXPECT_EQ(code_of(queue.wait(Uuid{}, 1s)), ErrorCode::kClosed);
+  EXPECT_TRUE(queue.close());
+}
+
+TEST_F(QueueNode, WhoWaitsIsAnsweredWhenTheNodeGoes) {
+  struct Answers {
+    std::counting_semaphore<> done{0};
+    std::optional<ErrorCode> claim, wait;
+  };
+  auto ask = [&](Queue& queue, const std::shared_ptr<Answers>& answers) {
+    auto id = queue.emit("never", 1, {.delay = 1h})->id;
+    queue.claim_async("never", {.wait = Duration::max()}, [answers](Result<std::vector<Claimed>> claimed) {
+      answers->claim = code_of(claimed);
+      answers->done.release();
+    });
+    queue.wait_async(id, Duration::max(), [answers](Result<EndedEvent> end) {
+      answers->wait = code_of(end);
+      answers->done.release();
+    });
+  };
+  auto store_first = std::make_shared<Answers>(), dropped = std::make_shared<Answers>();
+  {
+    Store own = *Store::open("memory:");
+    Queue queue = *Queue::open(own);
+    ask(queue, store_first);
+    ASSERT_TRUE(own.close());
+    for (int i = 0; i < 2; ++i) store_first->done.acquire();
+  }
+  {
+    Queue queue = open();
+    ask(queue, dropped);
+  }
+  for (int i = 0; i < 2; ++i) dropped->done.acquire();
+  for (const auto& answers : {store_first, dropped}) {
+    EXPECT_EQ(answers->claim, ErrorCode::kClosed);
+    EXPECT_EQ(answers->wait, ErrorCode::kClosed);
+  }
+}
+
+}  // namespace
+}  // namespace perdure::queue
