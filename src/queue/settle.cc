@@ -17,8 +17,12 @@ constexpr std::uint32_t kUnluckyLosses = 2;
 constexpr Duration kLossDelay = std::chrono::seconds(1);
 constexpr Duration kLossDelayMax = std::chrono::minutes(5);
 
+/// Not in the middle of a character.
 std::string cut(std::string text) {
-  if (text.size() > kErrorBytesMax) text.resize(kErrorBytesMax);
+  if (text.size() <= kErrorBytesMax) return text;
+  std::size_t size = kErrorBytesMax;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  text.resize(size);
   return text;
 }
 
