@@ -193,6 +193,7 @@ TEST_F(QueueAdmin, TheRingOfExecutionsHasABound) {
   records = attempts(queue, "mail");
   ASSERT_EQ(records.size(), static_cast<std::size_t>(kRingSize));
   EXPECT_EQ(records[0].result, Value()) << "nothing of more than a thousand bytes";
+  for (std::int64_t i = 0; i < kRingSize; ++i) EXPECT_EQ(records[static_cast<std::size_t>(i)].value, Value(199 - i));
 }
 
 TEST_F(QueueAdmin, SettingsAreCheckedKeptAndTakenBack) {

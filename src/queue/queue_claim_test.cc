@@ -170,6 +170,9 @@ TEST_F(QueueClaim, FailingByHandSaysWhenToTryAgainOrNot) {
   auto loud = queue.emit("hand", 1, {.retry = RetryPolicy{.max = 0}})->id;
   ASSERT_TRUE(queue.fail(loud, *claim_one(queue, "hand").token, std::string(5'000, 'x')));
   EXPECT_EQ(queue.get(loud)->last_error, std::string(1'000, 'x'));
+  auto umlaut = queue.emit("hand", 1, {.retry = RetryPolicy{.max = 0}})->id;
+  ASSERT_TRUE(queue.fail(umlaut, *claim_one(queue, "hand").token, std::string(999, 'x') + "\xc3\xa4"));
+  EXPECT_EQ(queue.get(umlaut)->last_error, std::string(999, 'x')) << "not in the middle of a character";
 }
 
 TEST_F(QueueClaim, ClaimsAreForABoundedNumberAndTime) {

@@ -32,11 +32,12 @@ class QueueFixture : public ::testing::Test {
     if (result) return std::nullopt;
     return result.error().code;
   }
-  /// Looks until it is so; the tests' own patience.
+  /// Looks until it is so; the tests' own patience. A read between the looks lets others go on, and takes a while.
   template <class F>
   bool eventually(F holds) {
-    for (int i = 0; i < 100'000; ++i) {
+    for (int i = 0; i < 500'000; ++i) {
       if (holds()) return true;
+      (void)store.read([](Reader& reader) { return reader.get("nothing"); });
       std::this_thread::yield();
     }
     return false;

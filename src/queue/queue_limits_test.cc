@@ -98,6 +98,16 @@ TEST_F(QueueLimits, AnEventThatWaitsForItsSlotKeepsItsPlace) {
   EXPECT_EQ(values(claim("hand")), (Values{1, 10}));
 }
 
+TEST_F(QueueLimits, ANodeIsToldOfASlotThatBecomesFree) {
+  int runs = 0;
+  serve([&](Queue& queue, Node&) { ASSERT_TRUE(queue.work("mail", [&](Job&) { ++runs; })); });
+  ASSERT_TRUE(transact([&](Transaction& txn) {
+    for (int i = 0; i < 5; ++i) queue().emit(txn, "mail", i, {.limit_key = "a"});
+  }));
+  sim_.run_for(1s);
+  EXPECT_EQ(runs, 5);
+}
+
 TEST_F(QueueLimits, ManyThatWaitForASlotDoNotKeepOthersFromAClaim) {
   emit("hand", 0, {.limit_key = "a"});
   claim("hand");
@@ -139,6 +149,24 @@ TEST_F(QueueLimits, ARateLetsThroughWhatATenthOfASecondIsWorthAtOnce) {
       [&](auto done) { queue().emit_many_async(std::vector<NewEvent>(500, {"hand", 1, {}}), std::move(done)); }));
   sim_.run_for(1min);
   EXPECT_EQ(claim("hand", {.max = 500}).size(), 100U);
+}
+
+TEST_F(QueueLimits, WhyTellsOfARateWhileItHoldsTheEventUp) {
+  configure("hand", {.rate = Rate{10, 1s}});
+  emit("hand", 1);
+  Uuid id = emit("hand", 2);
+  EXPECT_EQ(claim("hand", {.max = 1}).size(), 1U);
+  auto codes = [&] {
+    return look([&](Reader& reader, Queue& queue) {
+      std::string text;
+      auto why = queue.why(reader, id).value();
+      for (const auto& reason : why.reasons) text += reason.code + " ";
+      return text;
+    });
+  };
+  EXPECT_EQ(codes(), "unserved rate ");
+  sim_.run_for(200ms);
+  EXPECT_EQ(codes(), "unserved ");
 }
 
 TEST_F(QueueLimits, AnIdleWorkerWithARateIsLeftInPeace) {

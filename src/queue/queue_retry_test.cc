@@ -239,15 +239,22 @@ TEST_F(QueueRetry, AnEventThatKillsItsProcessesBecomesDeadAndWaitsLongerEachTime
 TEST_F(QueueRetry, DARK_B3_HoweverOftenAClaimIsLostTheRetriesAreAllLeft) {
   serve({});
   configure("hand", {.losses_max = 100});
-  Uuid id = emit("hand");
-  for (int i = 0; i < 4; ++i) {
-    ASSERT_EQ(claim("hand", {.wait = 60s, .lock = 1s}).size(), 1U) << i;
-    sim_.run_for(2s);
-    EXPECT_EQ(get(id)->losses, i + 1);
-    EXPECT_EQ(get(id)->retries, 0);
+  EmitOptions own{.id = Uuid{}};
+  own.id->bytes[15] = 128;
+  Uuid id = emit("hand", 1, own);
+  std::vector<std::int64_t> waits;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(claim("hand", {.wait = 8s, .lock = 1s}).size(), 1U) << i;
+    sim_.run_for(1s + 100ms);
+    Event event = get(id).value();
+    EXPECT_EQ(event.losses, i + 1);
+    EXPECT_EQ(event.retries, 0);
+    auto lost_at = std::chrono::floor<std::chrono::milliseconds>(attempts("hand").at(0).ended);
+    waits.push_back(event.state == EventState::kScheduled ? (event.delay_until - lost_at) / 100ms : 0);
   }
-  EXPECT_EQ(get(id)->state, EventState::kScheduled) << "after two losses in a row it waits";
-  EXPECT_EQ(info("hand").lost, 4U);
+  // Two are bad luck; then 0.5 s and doubled, and half of that more, as its id has it.
+  EXPECT_EQ(waits, (std::vector<std::int64_t>{0, 0, 7, 15, 30}));
+  EXPECT_EQ(info("hand").lost, 5U);
 }
 
 TEST_F(QueueRetry, DARK_30_ASettlementThatCannotBeWrittenIsWrittenLater) {
