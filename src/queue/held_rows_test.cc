@@ -1,13 +1,15 @@
-#include "queue/rows.h"
-
 #include <gtest/gtest.h>
+
+#include <array>
+
+#include "queue/rows.h"
 
 namespace perdure::queue {
 namespace {
 
 TEST(QueueRows, ClaimsOfAnyIdAreReadBack) {
   HeldClaims held{"default", {}};
-  for (std::uint8_t first : {0x00, 0x01, 0x7f, 0xff}) {
+  for (auto first : std::to_array<std::uint8_t>({0x00, 0x01, 0x7f, 0xff})) {
     Uuid id;
     id.bytes.fill(first);
     held.ids.insert(held.ids.begin(), id);
@@ -20,7 +22,10 @@ TEST(QueueRows, ClaimsOfAnyIdAreReadBack) {
 
 TEST(QueueRows, RecordsOfValuesOfAnySizeAreReadBack) {
   for (std::size_t size = 0; size < 600; ++size) {
-    AttemptRecord record{.attempt = 3, .value = std::string(size, 'x'), .result = size, .error = "why"};
+    AttemptRecord record;
+    record.value = std::string(size, 'x');
+    record.result = size;
+    record.error = "why";
     auto read = decode_record(encode_record(record));
     ASSERT_TRUE(read) << size;
     EXPECT_EQ(read->value, record.value);
