@@ -70,9 +70,11 @@ class StoreImpl::AsyncCall final : public Call {
 
   void answer(Result<Receipt> result) override {
     state().reset();
+    // What it holds may be a handle of the user's: gone before whoever waits for the answer can drop the others, so
+    // that the last one is not left to this thread of the store.
+    body() = nullptr;
     if (!store_.muted_) done_(std::move(result));
     done_ = nullptr;
-    body() = nullptr;
     store_.leave();
   }
   void rerun(SteadyTime when) override {

@@ -65,6 +65,23 @@ TEST_P(Conformance, AnswersMayStartNewTransactions) {
   EXPECT_EQ(counter("n"), kChains * kLength);
 }
 
+/// A body may hold the last handle of something but one, and who gets the answer the last.
+TEST_P(Conformance, WhatABodyHoldsIsGoneBeforeItIsAnswered) {
+  for (Body kind : {Body::kOptimistic, Body::kShort}) {
+    Countdown done(1);
+    auto held = std::make_shared<int>(1);
+    std::weak_ptr<int> seen = held;
+    store().transact_async([held = std::move(held)](Transaction& txn) { txn.add("n", *held); },
+                           [&](const Result<void>& result) {
+                             must(result);
+                             EXPECT_TRUE(seen.expired());
+                             done.hit();
+                           },
+                           {.timeout = kSoon, .body = kind});
+    EXPECT_TRUE(done.wait());
+  }
+}
+
 TEST_P(Conformance, AsynchronousFailuresAreAnswered) {
   Countdown done(3);
   auto expect = [&](ErrorCode code) {
