@@ -19,6 +19,20 @@ std::unexpected<Error> wrong(std::string_view message) {
   return fail(ErrorCode::kInvalidArgument, std::string(message));
 }
 
+/// Whether ready events of a worker in that state are shown as `view`; true for what is no view of them.
+bool holds(EventState view, WorkerState worker) {
+  switch (view) {
+    case EventState::kReady:
+      return worker == WorkerState::kRun;
+    case EventState::kPaused:
+      return worker == WorkerState::kPause;
+    case EventState::kBlocked:
+      return worker == WorkerState::kBlock;
+    default:
+      return true;
+  }
+}
+
 /// When the one behind so many others is due.
 DueTime spread(const Rate& rate, std::uint64_t before, WallTime begun) {
   double ms = std::chrono::duration<double, std::milli>(rate.per).count() / rate.count * static_cast<double>(before);
@@ -48,13 +62,11 @@ void revive(WorkerTable& table, Loaded& event, const RedriveOptions& options, st
 
 }  // namespace
 
-Part cancel_some(Transaction& txn, std::string_view space, std::string_view worker, EventState state, WallTime now) {
+Part cancel_some(Transaction& txn, std::string_view space, std::string_view worker, EventState state, Views views,
+                 WallTime now) {
   WorkerTable table(txn, space, worker, now);
   Part part;
-  // Paused and blocked are views: what is ready is in neither if the rule does not hold.
-  WorkerState held = state_by(table.rules());
-  if (state == EventState::kPaused && held != WorkerState::kPause) return part;
-  if (state == EventState::kBlocked && held != WorkerState::kBlock) return part;
+  if (views == Views::kOnlyThis && !holds(state, state_by(table.rules()))) return part;
   Reader snapshot = txn.snapshot();
   auto ids = walk(snapshot, space, worker, state, {}, kAtOnce).ids;
   for (const Uuid& id : ids) {

@@ -10,8 +10,11 @@ struct Part {
   bool more = false;
 };
 
+/// Ready, paused and blocked are views of the same events, of which one holds at a time; the others are empty.
+enum class Views { kOnlyThis, kAny };
 /// Cancels some of the events in that state.
-Part cancel_some(Transaction& txn, std::string_view space, std::string_view worker, EventState state, WallTime now);
+Part cancel_some(Transaction& txn, std::string_view space, std::string_view worker, EventState state, Views views,
+                 WallTime now);
 
 /// Dead letters, back to where they can run. `done` of them went before, which matters if they are to be spread.
 Part redrive_some(Transaction& txn, std::string_view space, std::string_view worker, const RedriveOptions& options,

@@ -129,7 +129,10 @@ IndexPage walk(Reader& reader, std::string_view space, std::string_view worker, 
       std::size_t first = static_cast<std::size_t>(std::ranges::upper_bound(page.places, after) - page.places.begin());
       page.ids.erase(page.ids.begin(), page.ids.begin() + static_cast<std::ptrdiff_t>(first));
       page.places.erase(page.places.begin(), page.places.begin() + static_cast<std::ptrdiff_t>(first));
-      if (page.ids.size() > limit) page.ids.resize(limit);
+      if (page.ids.size() > limit) {
+        page.ids.resize(limit);
+        page.places.resize(limit);
+      }
       break;
     }
     case 3:

@@ -348,7 +348,8 @@ Result<std::uint64_t> Queue::cancel_all(std::string_view worker, std::optional<E
     auto most = count_of(*this, worker, each);
     if (!most) return most;
     auto part = impl_->in_parts([&](Transaction& txn, std::uint64_t done) {
-      auto some = queue::cancel_some(txn, space_, worker, each, impl_->now(txn));
+      auto some = queue::cancel_some(txn, space_, worker, each, state ? queue::Views::kOnlyThis : queue::Views::kAny,
+                                     impl_->now(txn));
       // Those that come while this is at it are left alone.
       some.more = some.more && done + some.count < *most;
       return some;

@@ -170,7 +170,7 @@ TEST(QueueRows, SmallRowsHaveTheseBytes) {
   EXPECT_EQ(hex(ReadyEntry{id(0x10), wall_time(1)}.encode()),
             "101112131415161718191a1b1c1d1e1f"
             "0100000000000000");
-  EXPECT_EQ(hex(HeldClaims{"s", {id(0), id(1)}}.encode()), hex(tuple::pack("s")) +
+  EXPECT_EQ(hex(HeldClaims{"s", {id(0), id(1)}}.encode()), hex(tuple::pack("s", 2)) +
                                                                "000102030405060708090a0b0c0d0e0f"
                                                                "0102030405060708090a0b0c0d0e0f10");
   std::vector<Rule> rules = {
@@ -193,7 +193,7 @@ TEST(QueueRows, SmallRowsHaveTheseBytes) {
                        .error = "e"};
   Bytes value = Value(4).encode();
   EXPECT_EQ(hex(encode_record(record)),
-            hex(tuple::pack(id(0), 1, 3, 2, 3, tuple::BlobView("e")) + Bytes(1, static_cast<char>(value.size())) +
+            hex(tuple::pack(id(0), tuple::BlobView("e"), 1, 3, 2, 3) + Bytes(1, static_cast<char>(value.size())) +
                 Bytes(3, '\0') + value + Value(5).encode()));
   auto read = decode_record(encode_record(record));
   ASSERT_TRUE(read);

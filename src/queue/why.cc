@@ -55,8 +55,7 @@ void ready_reasons(Reader& reader, BytesView prefix, const Loaded& event, WallTi
   const auto names = event.row.names();
   for (const Rule& rule : read_rules(reader, prefix, now)) why.reasons.push_back(rule_reason(rule));
   if (reader.get_range(tuple::extensions(servers_key(prefix)), {.limit = 1}).empty())
-    why.reasons.push_back({"unserved", "no node has a handler for the worker " + std::string(names.worker) +
-                                           ", so it waits for a claim by hand"});
+    why.reasons.push_back({"unserved", "no node has a handler for the worker " + std::string(names.worker)});
   bool waits = !names.limit_key.empty() &&
                reader.get(tuple::pack_onto(waiting_key(prefix, names.limit_key), event.row.priority, event.row.stamp));
   if (waits)
