@@ -40,7 +40,7 @@ void QueueCheck::check_tokens(std::int64_t number) {
 
 bool QueueCheck::stopped(const std::vector<RuleChange>& changes, Rule::Type type, const SeenClaim& claim) const {
   // A rule that is there already stays as it is; whether one that ends by itself was, when another was added, nobody
-  // knows, so the first end of all may have been the last.
+  // knows, so the first end of all may have been the last. Somebody whose clock is ahead may have seen to that end.
   bool added = false, for_good = false;
   DueTime first_end = DueTime::max();
   for (const RuleChange& change : changes) {
@@ -55,7 +55,7 @@ bool QueueCheck::stopped(const std::vector<RuleChange>& changes, Rule::Type type
     if (change.until) first_end = std::min(first_end, *change.until);
     added = true;
   }
-  return added && (for_good || claim.locked_at.time_since_epoch() < first_end.time_since_epoch());
+  return added && (for_good || claim.latest.time_since_epoch() < first_end.time_since_epoch());
 }
 
 void QueueCheck::check_rules() {

@@ -58,6 +58,8 @@ struct SeenClaim {
   std::string worker;
   Stamp token;
   WallTime locked_at;
+  /// The latest that store time can have been.
+  WallTime latest;
   std::string by;
   std::uint64_t seen_at = 0;
 };
