@@ -21,6 +21,8 @@ struct DueTurn {
   bool more = false;
   /// Something was done because of the time: nobody may act upon an earlier one from then on.
   bool acted = false;
+  /// What is to be told once the turn has committed, inside of the gate.
+  std::function<void()> committed = {};
 };
 
 /// Does what falls due at a moment of store time: rows in the order of their times, which any process may write and
@@ -37,13 +39,14 @@ template <class Home>
 class DueLoop {
  public:
   using Turn = DueTurn;
-  /// Does a bounded number of things that are due at `now`. Runs in a short transaction that may use perdure's own keys
-  /// and the reserve; `now` is store time, by which everybody who acted before is not ahead. It may run several times,
-  /// as any body.
+  /// Does a bounded number of things that are due at `now`. Runs in a transaction that may use perdure's own keys;
+  /// `now` is store time, by which everybody who acted before is not ahead. It may run several times, as any body.
   using Body = std::function<Turn(Transaction&, WallTime now)>;
+  static constexpr TransactOptions kOptions = {.body = perdure::Body::kShort, .reserve = Reserve::kMayUse};
 
-  DueLoop(Home& home, Bytes bell_key, Body body)
-      : home_(home), bell_key_(std::move(bell_key)), body_(std::move(body)) {}
+  /// Turns that reckon much are not short, and those that make more than they take away keep out of the reserve.
+  DueLoop(Home& home, Bytes bell_key, Body body, const TransactOptions& options = kOptions)
+      : home_(home), bell_key_(std::move(bell_key)), body_(std::move(body)), options_(options) {}
 
   /// The first turn; each later one comes by bell or timer.
   void start() { wake(); }
@@ -58,7 +61,6 @@ class DueLoop {
   static constexpr Duration kRetry = std::chrono::milliseconds(200);
   /// Timers are set for at most this long: the wall clock may jump ahead meanwhile.
   static constexpr Duration kLongestSleep = std::chrono::minutes(1);
-  static constexpr TransactOptions kOptions = {.body = perdure::Body::kShort, .reserve = Reserve::kMayUse};
 
   Seen take_turn(Transaction& txn);
   void answered(Result<Seen> seen) PERDURE_EXCLUDES(mutex_);
@@ -67,6 +69,7 @@ class DueLoop {
   Home& home_;
   const Bytes bell_key_;
   const Body body_;
+  const TransactOptions options_;
   Mutex mutex_;
   /// A turn is under way, or what comes of it is still to be seen to.
   bool running_ PERDURE_GUARDED_BY(mutex_) = false;
@@ -83,7 +86,7 @@ void DueLoop<Home>::wake() {
     if (std::exchange(running_, true)) return;
   }
   home_.transact([this](Transaction& txn) { return take_turn(txn); },
-                 [this](Result<Seen> seen, Receipt) { answered(std::move(seen)); }, kOptions);
+                 [this](Result<Seen> seen, Receipt) { answered(std::move(seen)); }, options_);
 }
 
 template <class Home>
@@ -101,6 +104,7 @@ typename DueLoop<Home>::Seen DueLoop<Home>::take_turn(Transaction& txn) {
 template <class Home>
 void DueLoop<Home>::answered(Result<Seen> seen) {
   if (!seen && seen.error().code == ErrorCode::kClosed) return;
+  if (seen && seen->turn.committed) seen->turn.committed();
   bool at_once;
   {
     MutexLock lock(mutex_);

@@ -35,6 +35,7 @@ class Home : public StorePart<Home> {
   std::vector<WallTime> done;
   int turns = 0;
   int failures = 0;
+  int told = 0;
 
  private:
   DueLoop<Home>::Turn turn(Transaction& txn, WallTime now) {
@@ -44,6 +45,7 @@ class Home : public StorePart<Home> {
       SystemAccess(txn).refuse({ErrorCode::kInvalidArgument, "as the test wants it"});
     }
     DueLoop<Home>::Turn turn;
+    turn.committed = [this] { ++told; };
     std::size_t count = 0;
     for (const Row& row : txn.get_range(tuple::extensions(tuple::pack("due")), {.limit = kAtOnce + 1})) {
       auto parts = tuple::unpack_after<std::int64_t, std::int64_t>(tuple::pack("due"), row.key);
@@ -150,6 +152,7 @@ TEST_F(DueLoopTest, ATurnThatFailsIsTakenAgain) {
   sim_.run_for(1s);
   EXPECT_EQ(home_->done.size(), 1u);
   EXPECT_EQ(home_->turns, 4);
+  EXPECT_EQ(home_->told, 1) << "only of what has committed";
 }
 
 TEST_F(DueLoopTest, AWallClockThatJumpsAheadIsNoticedWithinAMinute) {
