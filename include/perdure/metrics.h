@@ -25,6 +25,7 @@ enum class Metric {
   kStoreBytes,
   kPeerDeaths,
   kLeasesLost,
+  kScheduleMissed,
 };
 
 /// One row of the table of metrics.

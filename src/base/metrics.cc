@@ -22,13 +22,14 @@ constexpr std::array kTable = {
     MetricInfo{kStoreBytes,        kGauge,     "perdure_store_bytes",             "Bytes of the data file that are in use or were.", {}, {}},
     MetricInfo{kPeerDeaths,        kCounter,   "perdure_peer_deaths_total",       "Other processes found to have ended without closing the store.", {}, {}},
     MetricInfo{kLeasesLost,        kCounter,   "perdure_leases_lost_total",       "Leases that were held by sessions when they were lost.", {}, {}},
+    MetricInfo{kScheduleMissed,    kCounter,   "perdure_schedule_missed_total",   "Nominal times of schedules that became no event of their own because nobody was there.", {}, {}},
 };
 // clang-format on
 
 constexpr bool in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i)
     if (static_cast<std::size_t>(kTable[i].metric) != i) return false;
-  return kTable.back().metric == kLeasesLost;
+  return kTable.back().metric == kScheduleMissed;
 }
 static_assert(in_order(), "the table of metrics has one row per metric, in the order of the enum");
 

@@ -35,8 +35,8 @@ class Cron {
   /// there is no day that it fires on.
   static Result<Cron> parse(std::string_view text);
 
-  /// The first nominal time after `after`; nothing if that is past the end of WallTime. Costs some microseconds, and
-  /// for 29 February tens of them.
+  /// The first nominal time after `after`; nothing if that is past the end of WallTime. Mostly costs less than a
+  /// microsecond, and twenty for a 29 February that is a given weekday.
   std::optional<WallTime> next(WallTime after, const Zone& zone) const;
 
   bool operator==(const Cron&) const = default;

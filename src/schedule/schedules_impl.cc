@@ -1,0 +1,87 @@
+#include "schedule/schedules_impl.h"
+
+#include <memory>
+#include <vector>
+
+#include "queue/emit.h"
+#include "session/rows.h"
+#include "store/report.h"
+#include "store/store_access.h"
+
+namespace perdure {
+
+Result<Schedules> SchedulesImpl::open(Store store, SchedulesOptions options) {
+  if (auto good = session::check_short_name(options.space, "the space"); !good)
+    return std::unexpected(std::move(good.error()));
+  if (auto use = StoreAccess::impl(store).use(); !use) return std::unexpected(std::move(use.error()));
+  auto impl = std::make_shared<SchedulesImpl>(store, options);
+  if (options.trigger) impl->release();
+  // Handles share an owner of their own, as callbacks may keep the object for a moment longer. They keep the store open
+  // as well, so that it is closed where the last of them is dropped.
+  SchedulesImpl* raw = impl.get();
+  std::shared_ptr<SchedulesImpl> handle(
+      raw, [impl = std::move(impl), store = std::move(store)](SchedulesImpl* node) { node->abandon(); });
+  return Schedules(std::move(handle), std::move(options.space));
+}
+
+SchedulesImpl::SchedulesImpl(Store& store, const SchedulesOptions& options)
+    : StorePart(store, "the schedules of this node"),
+      clock_(scheduler_),
+      zones_(options.zoneinfo),
+      held_(true),
+      // A turn may count and walk through many times, and read files; and its events take room, so that a full disk
+      // stops it as it stops all who emit.
+      loop_(*this, schedule::timetable_bell(), [this](Transaction& txn, WallTime now) { return turn(txn, now); }, {}) {}
+
+SchedulesImpl::Loop::Turn SchedulesImpl::turn(Transaction& txn, WallTime now) {
+  if (held_) return {};
+  schedule::TickTurn done = schedule::tick(txn, zones_, now);
+  Loop::Turn turn{.next = done.next, .more = done.more, .acted = done.acted, .committed = {}};
+  if (!done.notes.empty())
+    turn.committed = [this, notes = std::move(done.notes)] {
+      for (const schedule::TickNote& note : notes) tell(note);
+    };
+  return turn;
+}
+
+void SchedulesImpl::tell(const schedule::TickNote& note) {
+  const StoreOptions& options = StoreAccess::impl(store_).options();
+  if (!note.problem.empty())
+    return log(options, LogLevel::kWarning, "schedule", "a schedule cannot be fired: " + note.problem,
+               {{"space", note.space}, {"schedule", note.name}});
+  count(options, Metric::kScheduleMissed, note.missed);
+  log(options, LogLevel::kWarning, "schedule", "times of a schedule were missed",
+      {{"space", note.space}, {"schedule", note.name}, {"missed", std::to_string(note.missed)}});
+}
+
+void SchedulesImpl::release() {
+  if (held_.exchange(false)) loop_.wake();
+}
+
+WallTime SchedulesImpl::now(Transaction& txn) {
+  Reader snapshot = txn.snapshot();
+  clock_.learn(StoreClock::read(snapshot));
+  return clock_.now();
+}
+
+Uuid SchedulesImpl::fresh_id() {
+  auto ms = std::chrono::floor<std::chrono::milliseconds>(clock_.now()).time_since_epoch().count();
+  return queue::uuid_v7(ms, scheduler_.random(), scheduler_.random());
+}
+
+void SchedulesImpl::abandon() {
+  bool may_wait = false;
+  if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block();
+  gate_.close();
+  if (may_wait) gate_.wait_until_empty();
+}
+
+Result<void> SchedulesImpl::may_block() {
+  if (StoreAccess::impl(store_).must_not_block())
+    return fail(ErrorCode::kInvalidArgument,
+                "a blocking call was made in a callback of the store, which would wait for itself; use the form that "
+                "takes a transaction, with Store::transact_async");
+  return {};
+}
+
+}  // namespace perdure
