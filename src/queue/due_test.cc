@@ -1,6 +1,7 @@
 // The turns of what falls due, one at a time: each does a bounded part, and says when there is more.
 #include "queue/due.h"
 
+#include "queue/emit.h"
 #include "queue/queue_fixture.h"
 
 namespace perdure::queue {
@@ -123,13 +124,15 @@ TEST_F(Due, AWorkerWhoseFirstWasCancelledIsLookedAtInVainOnce) {
 }
 
 TEST_F(Due, DamageInTheIndexesIsTakenAwayAndTheRestIsPromoted) {
-  emit_at("mail", 1, at(1h));
+  auto id = queue.emit("mail", 1, {.at = at(1h)})->id;
   Bytes scheduled = scheduled_key(worker_prefix("default", "mail"));
   ASSERT_TRUE(store.transact([&](Transaction& txn) {
     SystemAccess access(txn);
     std::int64_t ms = at(2h).time_since_epoch().count();
-    txn.set(tuple::pack_onto(scheduled, ms, Stamp{Version{1}, 1}), encode_id(Uuid{}));
-    txn.set(tuple::pack_onto(scheduled, ms, Stamp{Version{1}, 2}), "damaged");
+    for (std::uint32_t i = 0; i < 70; ++i)
+      txn.set(tuple::pack_onto(scheduled, ms, Stamp{Version{1}, i}), encode_id(Uuid{}));
+    txn.set(tuple::pack_onto(scheduled, ms, Stamp{Version{2}, 1}), encode_id(id));
+    txn.set(tuple::pack_onto(scheduled, ms, Stamp{Version{2}, 2}), "damaged");
     txn.set(tuple::pack_onto(scheduled, ms, "no stamp"), encode_id(Uuid{}));
     txn.set(tuple::pack_onto(timetable(), ms, "half"), "");
     txn.set(tuple::pack_onto(deadlines(), ms, "half"), "");
@@ -172,6 +175,19 @@ TEST_F(Due, AnEntryOfAClaimThatWasExtendedOrEndedTakesNothingBack) {
   EXPECT_TRUE(turn(expire, WallTime(1h)).acted);
   EXPECT_EQ(queue.get(id)->token, claimed.token);
   EXPECT_EQ(rows(deadlines()).size(), 1U);
+}
+
+TEST_F(Due, AUniqueKeyThatWasTakenAnewIsNotForgottenWithTheFirst) {
+  auto emit_now = [&](WallTime now, std::uint64_t number) {
+    auto event = prepare({"mail", 1, {.unique = UniqueKey{"report", 10min}}}, uuid_v7(1, 1, number));
+    return *store.transact([&](Transaction& txn) { return emit_in(txn, "default", *event, now); });
+  };
+  EXPECT_FALSE(emit_now(later, 1).duplicate);
+  EXPECT_FALSE(emit_now(later + 10min, 2).duplicate);
+  EXPECT_TRUE(turn(forget, later + 11min).acted);
+  EXPECT_TRUE(emit_now(later + 12min, 3).duplicate);
+  EXPECT_TRUE(turn(forget, later + 20min).acted);
+  EXPECT_EQ(rows(tuple::pack_onto(worker_prefix("default", "mail"), "u")).size(), 0U);
 }
 
 TEST_F(Due, ForgettingLooksAgainWithinAMinuteAndDoesSomeAtATime) {

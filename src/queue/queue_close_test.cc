@@ -86,16 +86,17 @@ TEST_F(QueueClose, WorkingAnewReplacesTheHandlerAndRunningAttemptsEndWithTheOld)
 
 TEST_F(QueueClose, StoppingToWorkTakesNoMoreEvents) {
   Queue queue = open();
-  ASSERT_TRUE(queue.work("mail", held()));
-  auto first = queue.emit("mail", 1)->id;
+  ASSERT_TRUE(queue.emit_many(std::vector<NewEvent>(3, {"mail", 1, {}})));
+  ASSERT_TRUE(queue.work("mail", held(), {.concurrency = 1}));
   began.acquire();
   queue.stop_working("mail");
   queue.stop_working("never");
-  auto second = queue.emit("mail", 2)->id;
-  may_end.release(2);
-  ended(queue, first);
+  ASSERT_TRUE(queue.emit("mail", 2));
+  may_end.release(4);
+  EXPECT_TRUE(eventually([&] { return info(queue, "mail").completed == 1; }));
   EXPECT_TRUE(eventually([&] { return info(queue, "mail").served_by == 0; }));
-  EXPECT_EQ(queue.get(second)->state, EventState::kReady);
+  EXPECT_TRUE(eventually([&] { return queue.activity().running + queue.activity().settling == 0; }));
+  EXPECT_EQ(info(queue, "mail").ready, 3U) << "also of those that it knew of";
   EXPECT_EQ(runs, 1);
 }
 

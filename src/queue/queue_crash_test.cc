@@ -111,5 +111,24 @@ TEST(QueueCrash, TheSameWithFaultsOfTheStoreAndTheClocks) {
   EXPECT_TRUE(report.ok()) << report.to_string();
 }
 
+class QueueUnknown : public QueueSimFixture {
+ protected:
+  QueueUnknown() : QueueSimFixture(testing::SimulationOptions{.store = StoreKind::kRemote}) {}
+};
+
+TEST_F(QueueUnknown, AClaimWhoseAnswerIsLostIsLookedForAndRun) {
+  options_.session = {.ttl = 2min, .renew = 30s};
+  int runs = 0;
+  serve([&](Queue& queue, Node&) { ASSERT_TRUE(queue.work("mail", [&](Job&) { ++runs; })); });
+  Uuid id = emit("mail");
+  ASSERT_TRUE(sim_.run_until([&] { return info("mail").running == 1; }, 10s));
+  sim_.cut_off(0, 10s);
+  EXPECT_EQ(runs, 0) << "it is claimed, and nobody has been told";
+  sim_.run_for(40s);
+  EXPECT_EQ(runs, 1);
+  ASSERT_TRUE(history(id));
+  EXPECT_EQ(history(id)->attempts, 1) << "nobody else can have had it";
+}
+
 }  // namespace
 }  // namespace perdure::queue

@@ -143,6 +143,21 @@ TEST_F(QueueLimits, ARateHoldsForClaimsByHandAndOneThatWaitsIsServedInItsTime) {
   EXPECT_EQ(values(claim("hand")), Values{2}) << "without it nothing holds them";
 }
 
+TEST_F(QueueLimits, ANewRateHoldsFromNowOnAndNodesAreTold) {
+  int runs = 0;
+  serve([&](Queue& queue, Node&) { ASSERT_TRUE(queue.work("mail", [&](Job&) { ++runs; })); });
+  configure("mail", {.rate = Rate{1, 1h}});
+  for (int i = 0; i < 3; ++i) emit("mail", i);
+  sim_.run_for(1s);
+  EXPECT_EQ(runs, 1);
+  configure("mail", {.rate = Rate{2, 1h}});
+  sim_.run_for(1s);
+  EXPECT_EQ(runs, 2) << "what was used of the old one does not count";
+  configure("mail", {});
+  sim_.run_for(1s);
+  EXPECT_EQ(runs, 3);
+}
+
 TEST_F(QueueLimits, ARateLetsThroughWhatATenthOfASecondIsWorthAtOnce) {
   configure("hand", {.rate = Rate{1'000, 1s}});
   ASSERT_TRUE(await<std::vector<Emitted>>(
@@ -192,6 +207,12 @@ TEST_F(QueueLimits, RedrivingAtARateSpreadsOverTime) {
       [&](Transaction& txn) { part = redrive_some(txn, "default", "hand", {.rate = Rate{1, 10s}}, 0, begun, begun); }));
   EXPECT_EQ(part.count, 5U);
   EXPECT_FALSE(part.more);
+  Uuid last = emit("other");
+  Claimed dead = claim("other").at(0);
+  ASSERT_TRUE(transact([&](Transaction& txn) { queue().fail(txn, last, *dead.token, "x", {.give_up = true}); }));
+  ASSERT_TRUE(transact(
+      [&](Transaction& txn) { redrive_some(txn, "default", "other", {.rate = Rate{1, 10s}}, 7, begun, begun); }));
+  EXPECT_EQ(get(last)->delay_until, due_after(begun, 70s)) << "behind those of the parts before";
   EXPECT_EQ(values(claim("hand", {.lock = 1h})), Values{0}) << "the first at once";
   EXPECT_EQ(info("hand").scheduled, 4U);
   for (std::int64_t i = 1; i < 5; ++i) {

@@ -70,9 +70,10 @@ TEST_F(QueueLook, DARK_5_DARK_35_DARK_B10_EveryStoredEventIsCountedInTheStateTha
 
 TEST_F(QueueLook, TheOldestIsTheOneThatHasBeenReadyLongestOfAnyPriority) {
   Queue queue = open();
-  auto first = queue.emit("mail", 1, {.priority = 9})->id;
+  auto first = queue.emit("mail", 1)->id;
   WallTime since = queue.get(first)->enqueued_at;
   ASSERT_TRUE(queue.emit("mail", 1, {.priority = 0}));
+  ASSERT_TRUE(queue.emit("mail", 1, {.priority = 9}));
   EXPECT_EQ(info(queue, "mail").oldest, since);
 }
 
@@ -87,8 +88,12 @@ TEST_F(QueueLook, ListingGoesThroughAllStatesInTheirOrderPageByPage) {
   auto late = queue.emit("mail", 1, {.delay = 2h})->id, soon = queue.emit("mail", 1, {.delay = 1h})->id;
   auto last = queue.emit("mail", 1, {.priority = 9})->id, middle = queue.emit("mail", 1)->id;
   auto first = queue.emit("mail", 1, {.priority = 0})->id;
-  ASSERT_TRUE(queue.emit("other", 1));
-  ASSERT_TRUE(queue.in("other").emit("mail", 1));
+  for (std::string worker : {"other", "mail"}) {
+    Queue other = queue.in(worker == "mail" ? "other" : "default");
+    ASSERT_TRUE(other.emit(worker, 1));
+    ASSERT_TRUE(other.emit(worker, 1));
+    claim_one(other, worker);
+  }
   wanted = {first, middle, last, soon, late, r1, r2, d1, d2};
   EXPECT_EQ(ids_of(list(queue, {.worker = "mail"})), wanted);
   for (std::size_t limit = 1; limit <= 10; ++limit) {

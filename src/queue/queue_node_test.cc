@@ -166,6 +166,24 @@ TEST_F(QueueNode, ABodyThatRefusesOrThrowsFailsTheAttempt) {
   EXPECT_NE(records[1].error.find("nor like that"), std::string::npos) << records[1].error;
 }
 
+TEST_F(QueueNode, DARK_B4_WhatIsCommittedWithACompletionIsFencedByTheClaim) {
+  Queue queue = open();
+  std::atomic<int> bodies = 0;
+  ASSERT_TRUE(queue.work("mail", [&](Job& job) {
+    job.complete([&, id = job.id()](Transaction& txn) -> Result<void> {
+      txn.set("written", "yes");
+      // The claim is lost while the transaction is under way, which so begins anew.
+      if (++bodies == 1) std::thread([&] { EXPECT_TRUE(queue.cancel(id, Queue::Force::kYes)); }).join();
+      return {};
+    });
+  }));
+  auto id = queue.emit("mail", 1)->id;
+  EXPECT_EQ(ended(queue, id).how, EndedEvent::How::kCancelled);
+  ASSERT_TRUE(queue.close());
+  EXPECT_EQ(bodies, 1);
+  EXPECT_EQ(*store.read([](Reader& reader) { return reader.get("written"); }), std::nullopt);
+}
+
 TEST_F(QueueNode, DARK_B13_AnAttemptThatRunsPastItsTimeoutFails) {
   Queue queue = open();
   // Nobody waits for a handler that hangs: what it uses is its own.

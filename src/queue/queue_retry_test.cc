@@ -234,6 +234,11 @@ TEST_F(QueueRetry, AnEventThatKillsItsProcessesBecomesDeadAndWaitsLongerEachTime
   EXPECT_EQ(event.losses, 5);
   EXPECT_EQ(event.retries, 0);
   EXPECT_EQ(event.last_error, "lost 5 times, the last time because the node that ran it is gone");
+  ASSERT_TRUE(transact([&](Transaction& txn) { queue().add_rule(txn, "mail", Rule::Type::kPause); }));
+  WallTime now = wall_now();
+  ASSERT_TRUE(transact([&](Transaction& txn) { redrive_some(txn, "default", "mail", {}, 0, now, now); }));
+  EXPECT_EQ(get(id)->state, EventState::kPaused);
+  EXPECT_EQ(get(id)->losses, 0) << "it begins anew";
 }
 
 TEST_F(QueueRetry, DARK_B3_HoweverOftenAClaimIsLostTheRetriesAreAllLeft) {
