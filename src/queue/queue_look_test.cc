@@ -89,10 +89,10 @@ TEST_F(QueueLook, ListingGoesThroughAllStatesInTheirOrderPageByPage) {
   auto last = queue.emit("mail", 1, {.priority = 9})->id, middle = queue.emit("mail", 1)->id;
   auto first = queue.emit("mail", 1, {.priority = 0})->id;
   for (std::string worker : {"other", "mail"}) {
-    Queue beside = queue.in(worker == "mail" ? "other" : "default");
-    ASSERT_TRUE(beside.emit(worker, 1));
-    ASSERT_TRUE(beside.emit(worker, 1));
-    claim_one(beside, worker);
+    Queue elsewhere = queue.in(worker == "mail" ? "other" : "default");
+    ASSERT_TRUE(elsewhere.emit(worker, 1));
+    ASSERT_TRUE(elsewhere.emit(worker, 1));
+    claim_one(elsewhere, worker);
   }
   wanted = {first, middle, last, soon, late, r1, r2, d1, d2};
   EXPECT_EQ(ids_of(list(queue, {.worker = "mail"})), wanted);
