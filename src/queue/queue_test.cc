@@ -1,3 +1,5 @@
+#include <set>
+
 #include "queue/queue_fixture.h"
 
 namespace perdure::queue {
@@ -35,6 +37,10 @@ TEST_F(QueueTest, ManyEventsRunOnceEach) {
   EXPECT_TRUE(eventually([&] { return info(queue, "mail").completed == 2000; }));
   EXPECT_EQ(runs, 2000);
   EXPECT_EQ(info(queue, "mail").total, 0U);
+  std::set<Uuid> remembered;
+  auto records = attempts(queue, "mail");
+  for (const AttemptRecord& record : records) remembered.insert(record.event);
+  EXPECT_EQ(remembered.size(), static_cast<std::size_t>(kRingSize)) << "also where many are settled together";
   ASSERT_TRUE(queue.close());
 }
 
