@@ -191,7 +191,7 @@ TEST_F(Due, AUniqueKeyThatWasTakenAnewIsNotForgottenWithTheFirst) {
 }
 
 TEST_F(Due, ForgettingLooksAgainWithinAMinuteAndDoesSomeAtATime) {
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(queue.cancel(queue.emit("mail", i)->id));
+  for (int i = 0; i < 258; ++i) ASSERT_TRUE(queue.cancel(queue.emit("mail", i)->id));
   DueTurn early = turn(forget, WallTime(1h));
   EXPECT_FALSE(early.acted);
   EXPECT_EQ(early.next, WallTime(1h) + 1min);

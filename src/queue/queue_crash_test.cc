@@ -1,4 +1,5 @@
 // Crashes in the middle of everything: whatever dies, an event is there or not, is run, and has its effect once.
+#include "queue/inspect.h"
 #include "queue/queue_sim_fixture.h"
 
 namespace perdure::queue {
@@ -50,7 +51,7 @@ class Crashing {
     sim_.run_until([this] { return emitted_ == events_; }, 2min);
     sim_.heal();
     bool done = sim_.run_until([this] { return emitted_ == events_ && completed() == events_; }, 30min);
-    sim_.expect(done, std::to_string(emitted_) + " emitted, " + std::to_string(completed()) + " completed");
+    sim_.expect(done, std::to_string(emitted_) + " emitted, " + std::to_string(completed()) + " completed" + rest());
     auto sum = sim_.read([](Reader& reader) { return decode_counter(reader.get("sum")); });
     sim_.expect(sum && *sum == events_, "each has its effect once");
     auto wrong = sim_.read([](Reader& reader) { return RowCheck::run(reader); });
@@ -93,6 +94,15 @@ class Crashing {
       return decode_counter(reader.get(counter_key(worker_prefix("default", "add"), Counter::kCompleted)));
     });
     return counter.value_or(-1);
+  }
+
+  /// What has become of the others.
+  std::string rest() {
+    auto info = sim_.read([](Reader& reader) { return worker_info(reader, "default", "add", WallTime()); });
+    if (!info) return {};
+    return ", " + std::to_string(info->ready) + " ready, " + std::to_string(info->scheduled) + " scheduled, " +
+           std::to_string(info->running) + " running, " + std::to_string(info->dead) + " dead, " +
+           std::to_string(info->lost) + " losses";
   }
 
   Simulation& sim_;

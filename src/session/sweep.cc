@@ -8,7 +8,9 @@ namespace {
 
 /// What one transaction sweeps: few enough for it to stay short.
 constexpr std::size_t kSweepRows = 100;
-constexpr std::size_t kSweepBytes = 64;
+/// A row that says more than a token may stand for many things, and two of them for the same one, which a transaction
+/// could not look at a second time. So there is one of them in each.
+constexpr std::size_t kTokenBytes = Stamp::kSize;
 
 void sweep_lease(Transaction& txn, SessionId dead, BytesView rest) {
   auto parts = tuple::unpack_as<std::string>(rest);
@@ -43,8 +45,7 @@ Swept sweep_some(Transaction& txn, SessionId dead, const Sweepers& sweepers) {
         range.begin = tuple::extensions(of_kind).end;
         break;
       }
-      // A row that says much may stand for many things.
-      swept += 1 + row.value.size() / kSweepBytes;
+      swept += row.value.size() > kTokenBytes ? kSweepRows : 1;
       range.begin = next_key(row.key);
       txn.clear(row.key);
       if (!reader.ok()) continue;

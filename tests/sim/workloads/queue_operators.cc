@@ -88,7 +88,7 @@ void Operators::cancel_all(const LifePtr& life, Done done) {
         for (const Uuid& id : queue::walk(txn, "default", worker, state, {}, 1000).ids)
           listed.emplace_back(id, number_of(txn, id));
         // It may be bounded; those that are gone were cancelled.
-        queue::Part part = queue::cancel_some(txn, "default", worker, state, now);
+        queue::Part part = queue::cancel_some(txn, "default", worker, state, queue::Views::kAny, now);
         std::uint64_t gone = 0;
         for (const auto& [id, number] : listed) {
           if (queue::load(txn, "default", id)) continue;
