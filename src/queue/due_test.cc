@@ -81,10 +81,13 @@ TEST_F(Due, ExactlyAsManyAsATurnTakesAreDoneInOne) {
   EXPECT_EQ(rows(timetable()).size(), 0U);
   emit_at("a", 65, at(1h));
   EXPECT_TRUE(turn(promote, later).more);
+  EXPECT_FALSE(turn(promote, later).more);
 }
 
 TEST_F(Due, OfManyWorkersSomeAreDoneInATurn) {
   for (int i = 0; i < 20; ++i) emit_at("w" + std::to_string(i), 1, at(1h));
+  EXPECT_TRUE(turn(promote, later).more);
+  EXPECT_EQ(rows(timetable()).size(), 12U);
   EXPECT_TRUE(turn(promote, later).more);
   EXPECT_EQ(rows(timetable()).size(), 4U);
   EXPECT_FALSE(turn(promote, later).more);

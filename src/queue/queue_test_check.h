@@ -12,6 +12,7 @@
 
 #include "queue/worker_table.h"
 #include "session/rows.h"
+#include "session/store_clock.h"
 
 namespace perdure::queue {
 
@@ -194,8 +195,11 @@ class RowCheck {
         object("twice in the timetable: " + worker);
     }
     if (entries != heads_) object("the timetable is not what the workers say of it");
+    // One that had more than a turn takes stands where the time was then, behind those that are due.
+    auto acted = std::chrono::ceil<std::chrono::milliseconds>(StoreClock::read(reader));
     for (const auto& [worker, due] : first_due_)
-      if (!heads_.contains(worker) || heads_[worker] > *due) object("nobody looks for what is due of " + worker.second);
+      if (!heads_.contains(worker) || heads_[worker] > std::max(*due, acted))
+        object("nobody looks for what is due of " + worker.second);
   }
 
   void read_forgotten(Reader& reader) {
