@@ -138,7 +138,7 @@ class QueueWorkload final : public ClientWorkload {
         job.give_up();
         break;
       case Errand::Way::kSoon:
-        job.retry_in(milliseconds(1));
+        job.retry_in(milliseconds(20));
         break;
     }
     throw std::runtime_error("not yet, and said when");

@@ -33,7 +33,10 @@ void QueueCheck::check(Store& store) {
   check_rules();
   check_rate();
   if (expected_.ordered) check_order();
-  read = store.read([&](Reader& reader) { check_counts(reader); });
+  read = store.read([&](Reader& reader) {
+    check_owners(reader);
+    check_counts(reader);
+  });
   if (!read) wrong("the counts cannot be read: " + to_string(read.error()));
 }
 

@@ -39,6 +39,7 @@ class QueueCheck {
   void check_dead(const Sent& sent, const Place& place);
   void check_history(const Sent& sent);
   void check_tokens(std::int64_t number);
+  void check_owners(Reader& reader);
   void check_counts(Reader& reader);
   void check_unique();
   void check_rules();

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "queue_check.h"
+#include "session/rows.h"
+#include "store/system_access.h"
 
 namespace perdure::sim::queues {
 namespace {
@@ -33,6 +35,19 @@ void QueueCheck::check_tokens(std::int64_t number) {
   }
   for (Stamp token : tokens_[number]) {
     if (over && *over < token.version) wrong(text(number) + " was claimed after its end");
+  }
+}
+
+/// A claim of a session that was never ended, and whose handler succeeds, is nobody else's to end.
+void QueueCheck::check_owners(Reader& reader) {
+  SystemAccess access(reader);
+  std::map<std::int64_t, std::vector<SeenClaim>> claims;
+  for (const SeenClaim& claim : notes_.claims()) claims[claim.number].push_back(claim);
+  for (auto& [number, of_one] : claims) {
+    std::ranges::sort(of_one, {}, &SeenClaim::token);
+    for (std::size_t i = 0; i + 1 < of_one.size(); ++i)
+      if (of_one[i].succeeds && of_one[i].owner && session::is_open(reader, *of_one[i].owner))
+        wrong(text(number) + " was claimed again while the session that had it goes on");
   }
 }
 

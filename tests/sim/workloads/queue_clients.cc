@@ -29,7 +29,7 @@ Errand draw_errand(Random& random, std::uint64_t poison) {
 }
 
 RetryPolicy draw_policy(Random& random) {
-  return {.delay = milliseconds(draw(random, 0, 500)),
+  return {.delay = milliseconds(draw(random, 20, 500)),
           .factor = 2,
           .max_delay = seconds(2),
           .max = static_cast<int>(draw(random, 0, 3)),

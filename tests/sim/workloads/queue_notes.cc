@@ -75,8 +75,15 @@ void QueueNotes::claimed(const Event& event, const std::string& by, WallTime lat
   if (!tokens_.insert(event.token->stamp).second) wrong(text(number) + " was begun twice under one claim");
   if (!event.locked_at) return wrong(text(number) + " was claimed at no time");
   if (latest < event.delay_until) wrong(text(number) + " was claimed before its time");
-  claims_.push_back({number, event.worker, event.token->stamp, *event.locked_at,
-                     world_.nodes() == 1 ? *event.locked_at : latest, by, ++clock_});
+  claims_.push_back({.number = number,
+                     .worker = event.worker,
+                     .token = event.token->stamp,
+                     .locked_at = *event.locked_at,
+                     .latest = world_.nodes() == 1 ? *event.locked_at : latest,
+                     .by = by,
+                     .owner = event.owner,
+                     .succeeds = event.retries >= sent.errand.fails,
+                     .seen_at = ++clock_});
 }
 
 void QueueNotes::did(std::int64_t number, Did what, const Result<void>& result) {

@@ -61,6 +61,9 @@ struct SeenClaim {
   /// The latest that store time can have been.
   WallTime latest;
   std::string by;
+  /// The session that has it, and whether its handler succeeds.
+  std::optional<SessionId> owner;
+  bool succeeds = false;
   std::uint64_t seen_at = 0;
 };
 
