@@ -74,6 +74,10 @@ void QueueNotes::claimed(const Event& event, const std::string& by, WallTime lat
   if (sent.ending == Ending::kFail) wrong(text(number) + " could not be emitted, and was claimed");
   if (!tokens_.insert(event.token->stamp).second) wrong(text(number) + " was begun twice under one claim");
   if (!event.locked_at) return wrong(text(number) + " was claimed at no time");
+  // Each attempt before this one has failed or was lost; a redriven event begins to count anew.
+  if (event.attempts != event.retries + event.losses + 1 && !redriven(event.worker))
+    wrong(text(number) + " has had " + std::to_string(event.attempts - 1) + " attempts, of which " +
+          std::to_string(event.retries) + " are counted as failed, and " + std::to_string(event.losses) + " as lost");
   if (latest < event.delay_until) wrong(text(number) + " was claimed before its time");
   claims_.push_back({.number = number,
                      .worker = event.worker,
