@@ -253,6 +253,32 @@ TEST_F(QueueClaim, DARK_13_DARK_21_AnEntryThatPointsNowhereIsTakenAwayAndTheOthe
   EXPECT_EQ(info(queue, "hand").ready, 0U);
 }
 
+TEST_F(QueueClaim, ASessionNotesAllItsClaimsAndIsSweptOfItsOwnOnly) {
+  Queue queue = open();
+  ASSERT_TRUE(queue.emit_many(std::vector<NewEvent>(70, {"mail", 1, {}})));
+  Session session = *Session::open(store);
+  std::vector<Uuid> ids;
+  ASSERT_TRUE(store.transact([&](Transaction& txn) {
+    WorkerTable table(txn, "default", "mail", WallTime(1h));
+    auto claimed = claim_some(table, {.max = 70, .claimant = {session.id(), {}}, .held_from = 5});
+    for (const ClaimedRow& row : claimed.events) ids.push_back(row.event.id);
+    table.finish();
+  }));
+  EXPECT_EQ(ids.size(), 70U);
+  EXPECT_EQ(*store.read([](Reader& reader) { return RowCheck::run(reader); }), std::vector<std::string>());
+  auto sweep = [&](SessionId dead) {
+    ASSERT_TRUE(store.transact([&](Transaction& txn) {
+      SystemAccess access(txn);
+      sweep_claims(txn, dead, HeldClaims{"default", ids}.encode(), WallTime(2h));
+    }));
+  };
+  sweep({});
+  EXPECT_EQ(info(queue, "mail").running, 70U) << "they are another's by now";
+  sweep(session.id());
+  EXPECT_EQ(info(queue, "mail").lost, 70U);
+  EXPECT_EQ(info(queue, "mail").ready, 70U);
+}
+
 TEST_F(QueueClaim, WhoLostLooksBehindWhatTheOtherWasAfter) {
   Queue queue = open();
   std::vector<Uuid> ids;

@@ -178,7 +178,7 @@ TEST_F(QueueTime, DARK_B4_AClaimThatIsExtendedLastsForAsLongAsThatIsDone) {
   }
   EXPECT_EQ(get(id)->token, claimed.token) << "an extension is the same claim";
   ASSERT_TRUE(transact([&](Transaction& txn) { queue().extend(txn, id, *claimed.token, 1h); }));
-  sim_.run_for(50min);
+  sim_.run_for(50min + 20s);
   EXPECT_EQ(get(id)->state, EventState::kRunning);
   ASSERT_TRUE(transact([&](Transaction& txn) { queue().extend(txn, id, *claimed.token, 1s); })) << "shorter";
   sim_.run_for(3s);
