@@ -16,6 +16,8 @@ constexpr std::size_t kAtOnce = 256;
 constexpr std::size_t kBytesAtOnce = 2'000'000;
 /// Under way at once: while one is synced, the next is gathered.
 constexpr std::size_t kTurnsMax = 4;
+/// Settlements that are worth a turn beside one that is under way; fewer wait for its end.
+constexpr std::size_t kWorthATurn = 64;
 constexpr Duration kBackOff = std::chrono::milliseconds(100);
 
 constexpr TransactOptions kOptions = {.body = Body::kShort, .reserve = Reserve::kMayUse};
@@ -111,10 +113,12 @@ std::optional<Dispatcher::SentTurn> Dispatcher::next_turn() {
   const bool carefully = one_by_one_ > 0;
   std::size_t settling = std::min(pending_.size(), carefully ? std::size_t{1} : kAtOnce);
   std::size_t taken = running_ + claiming_;
-  bool claims = !stopped_ && !carefully && hint_ && taken < options_.concurrency;
+  // While a turn is under way, what trickles in is left to the next: a turn costs far more than an event in it.
+  const bool alone = turns_ == 0;
+  bool claims = !stopped_ && !carefully && hint_ && (alone || more_) && taken < options_.concurrency;
   std::size_t room = claims ? options_.concurrency - taken : 0;
+  if (room == 0 && (settling == 0 || (!alone && !carefully && settling < kWorthATurn))) return std::nullopt;
   if (carefully) --one_by_one_;
-  if (settling == 0 && room == 0) return std::nullopt;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < settling && bytes < kBytesAtOnce; ++i) {
     bytes += pending_.front().bytes();
@@ -168,7 +172,8 @@ void Dispatcher::turned(SentTurn& sent, Result<TurnResult> result, Receipt recei
     if (sent.turn.claim) {
       claiming_ -= sent.turn.claim->max;
       if (ours) adopt(sent.session, std::move(result->claimed.events), receipt.version, started);
-      if (!result->claimed.more && rings_ == sent.rings) hint_ = false;
+      more_ = result->claimed.more;
+      if (!more_ && rings_ == sent.rings) hint_ = false;
       watches = std::move(result->watches);
     }
   }

@@ -109,6 +109,8 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   /// There may be something to claim, and how often that was said.
   bool hint_ PERDURE_GUARDED_BY(mutex_) = false;
   std::uint64_t rings_ PERDURE_GUARDED_BY(mutex_) = 0;
+  /// The turn that claimed last left some behind.
+  bool more_ PERDURE_GUARDED_BY(mutex_) = false;
   /// Places that are taken, by handlers that have not returned and by claims under way.
   std::size_t running_ PERDURE_GUARDED_BY(mutex_) = 0;
   std::size_t claiming_ PERDURE_GUARDED_BY(mutex_) = 0;

@@ -22,15 +22,20 @@ TEST(QueueRows, ClaimsOfAnyIdAreReadBack) {
 
 TEST(QueueRows, RecordsOfValuesOfAnySizeAreReadBack) {
   for (std::size_t size = 0; size < 600; ++size) {
-    AttemptRecord record;
-    record.value = std::string(size, 'x');
-    record.result = size;
-    record.error = "why";
-    auto read = decode_record(encode_record(record));
+    RecordBlock block;
+    Value value = std::string(size, 'x');
+    for (std::size_t i = 0; i < 2; ++i) {
+      AttemptRecord record;
+      record.error = "why";
+      block.add(record, value.encode(), Value(size + i).encode());
+    }
+    auto read = RecordBlock::decode(block.encode());
     ASSERT_TRUE(read) << size;
-    EXPECT_EQ(read->value, record.value);
-    EXPECT_EQ(read->result, record.result);
-    EXPECT_EQ(read->error, "why");
+    auto records = read->records();
+    ASSERT_EQ(records.size(), 2U) << size;
+    EXPECT_EQ(records[1].value, value);
+    EXPECT_EQ(records[1].result, Value(size + 1));
+    EXPECT_EQ(records[1].error, "why");
   }
 }
 

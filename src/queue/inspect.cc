@@ -1,6 +1,8 @@
 #include "queue/inspect.h"
 
 #include <algorithm>
+#include <functional>
+#include <ranges>
 
 #include "queue/list.h"
 #include "queue/rules.h"
@@ -181,14 +183,16 @@ std::vector<std::string> list_workers(Reader& reader, std::string_view space, co
 std::vector<AttemptRecord> list_attempts(Reader& reader, std::string_view space, std::string_view worker) {
   SystemAccess access(reader);
   Bytes prefix = worker_prefix(space, worker);
-  auto next = decode_counter(reader.get(counter_key(prefix, Counter::kRecorded)));
-  Bytes ring = ring_key(prefix);
+  std::vector<RecordBlock> blocks;
+  for (const Row& row : reader.get_range(tuple::extensions(ring_key(prefix))))
+    if (auto block = RecordBlock::decode(row.value)) blocks.push_back(std::move(*block));
+  std::ranges::sort(blocks, std::greater(), &RecordBlock::number);
   std::vector<AttemptRecord> records;
-  for (std::int64_t back = 1; back <= std::min(next, kRingSize); ++back) {
-    auto value = reader.get(tuple::pack_onto(ring, (next - back) % kRingSize));
-    auto record = value ? decode_record(*value) : std::nullopt;
-    if (record) records.push_back(std::move(*record));
+  for (const RecordBlock& block : blocks) {
+    auto those = block.records();
+    std::ranges::move(std::views::reverse(those), std::back_inserter(records));
   }
+  if (records.size() > kRingSize) records.resize(kRingSize);
   return records;
 }
 

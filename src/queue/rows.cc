@@ -17,6 +17,10 @@ std::unexpected<Error> damaged(std::string_view what) {
   return fail(ErrorCode::kCorrupt, std::string(what) + " of the queue cannot be read; run verify");
 }
 
+Value value_or_null(BytesView encoded) {
+  return encoded.empty() ? Value() : Value::decode(encoded).value_or(Value());
+}
+
 /// Writes fields of fixed width, one after the other.
 class Writer {
  public:
@@ -353,31 +357,45 @@ Result<WorkerSettings> decode_settings(BytesView value) {
   return settings;
 }
 
-Bytes encode_record(const AttemptRecord& record) {
-  Bytes out = tuple::pack(record.event, tuple::BlobView(record.error), record.attempt, static_cast<int>(record.outcome),
-                          ns_of(record.started), ns_of(record.ended));
-  Writer(out).put_sized(record.value.encode());
-  record.result.encode_onto(out);
-  return out;
+void RecordBlock::add(const AttemptRecord& record, BytesView value, BytesView result) {
+  Bytes head = tuple::pack(record.event, tuple::BlobView(record.error), record.attempt,
+                           static_cast<int>(record.outcome), ns_of(record.started), ns_of(record.ended));
+  Writer(bytes).put_sized(head).put_sized(value).put_sized(result);
 }
 
-std::optional<AttemptRecord> decode_record(BytesView value) {
-  tuple::Reader reader(value);
-  AttemptRecord record;
-  record.event = reader.next_uuid();
-  record.error = Bytes(reader.next_bytes());
-  record.attempt = static_cast<int>(reader.next_int());
-  record.outcome = static_cast<AttemptRecord::Outcome>(reader.next_int());
-  record.started = wall_time(reader.next_int());
-  record.ended = wall_time(reader.next_int());
-  if (!reader.ok()) return std::nullopt;
-  Fields fields(reader.rest());
-  auto emitted = Value::decode(fields.next_sized());
-  auto result = Value::decode(fields.rest());
-  if (!fields.ok() || !emitted || !result) return std::nullopt;
-  record.value = std::move(*emitted);
-  record.result = std::move(*result);
-  return record;
+Bytes RecordBlock::encode() const {
+  Bytes out;
+  out.reserve(sizeof number + bytes.size());
+  Writer(out).put(number);
+  return out.append(bytes);
+}
+
+std::optional<RecordBlock> RecordBlock::decode(BytesView value) {
+  Fields fields(value);
+  RecordBlock block;
+  block.number = fields.next_signed();
+  block.bytes = fields.rest();
+  if (!fields.ok()) return std::nullopt;
+  return block;
+}
+
+std::vector<AttemptRecord> RecordBlock::records() const {
+  std::vector<AttemptRecord> records;
+  for (Fields fields(bytes); !fields.rest().empty();) {
+    tuple::Reader head(fields.next_sized());
+    AttemptRecord record;
+    record.event = head.next_uuid();
+    record.error = Bytes(head.next_bytes());
+    record.attempt = static_cast<int>(head.next_int());
+    record.outcome = static_cast<AttemptRecord::Outcome>(head.next_int());
+    record.started = wall_time(head.next_int());
+    record.ended = wall_time(head.next_int());
+    record.value = value_or_null(fields.next_sized());
+    record.result = value_or_null(fields.next_sized());
+    if (!head.ok() || !fields.ok()) break;
+    records.push_back(std::move(record));
+  }
+  return records;
 }
 
 }  // namespace perdure::queue

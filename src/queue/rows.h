@@ -193,8 +193,21 @@ Result<std::vector<Rule>> decode_rules(BytesView value);
 Bytes encode_settings(const WorkerSettings& settings);
 Result<WorkerSettings> decode_settings(BytesView value);
 
-Bytes encode_record(const AttemptRecord& record);
-std::optional<AttemptRecord> decode_record(BytesView value);
+/// A row of the ring of executions: those with the numbers from kRecords * number on. Several to a row, because a turn
+/// has many.
+struct RecordBlock {
+  static constexpr std::int64_t kRecords = 8;
+
+  std::int64_t number = 0;
+  Bytes bytes;
+
+  /// `value` and `result` are encoded Values, or nothing for null.
+  void add(const AttemptRecord& record, BytesView value, BytesView result);
+  Bytes encode() const;
+  static std::optional<RecordBlock> decode(BytesView value);
+  /// In their order, up to the first that is damaged.
+  std::vector<AttemptRecord> records() const;
+};
 
 inline WallTime wall_time(std::int64_t ns) {
   return WallTime(Duration(ns));

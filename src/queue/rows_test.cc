@@ -188,22 +188,25 @@ TEST(QueueRows, SmallRowsHaveTheseBytes) {
                        .outcome = AttemptRecord::Outcome::kLost,
                        .started = wall_time(2),
                        .ended = wall_time(3),
-                       .value = 4,
-                       .result = 5,
+                       .value = {},
+                       .result = {},
                        .error = "e"};
-  Bytes value = Value(4).encode();
-  EXPECT_EQ(hex(encode_record(record)),
-            hex(tuple::pack(id(0), tuple::BlobView("e"), 1, 3, 2, 3) + Bytes(1, static_cast<char>(value.size())) +
-                Bytes(3, '\0') + value + Value(5).encode()));
-  auto read = decode_record(encode_record(record));
-  ASSERT_TRUE(read);
+  RecordBlock block{258, {}};
+  block.add(record, Value(4).encode(), {});
+  auto sized = [](const Bytes& bytes) { return Bytes(1, static_cast<char>(bytes.size())) + Bytes(3, '\0') + bytes; };
+  EXPECT_EQ(hex(block.encode()),
+            hex(Bytes("\2\1\0\0\0\0\0\0", 8) + sized(tuple::pack(id(0), tuple::BlobView("e"), 1, 3, 2, 3)) +
+                sized(Value(4).encode()) + sized({})));
+  auto records = RecordBlock::decode(block.encode()).value().records();
+  ASSERT_EQ(records.size(), 1U);
+  const AttemptRecord* read = records.data();
   EXPECT_EQ(read->event, record.event);
   EXPECT_EQ(read->attempt, 1);
   EXPECT_EQ(read->outcome, record.outcome);
   EXPECT_EQ(read->started, record.started);
   EXPECT_EQ(read->ended, record.ended);
-  EXPECT_EQ(read->value, record.value);
-  EXPECT_EQ(read->result, record.result);
+  EXPECT_EQ(read->value, Value(4));
+  EXPECT_EQ(read->result, Value());
   EXPECT_EQ(read->error, "e");
   EXPECT_EQ(decode_settings(encode_settings(settings)).value(), settings);
   settings.rate.reset();
@@ -286,8 +289,14 @@ TEST(QueueRows, DamagedRowsAreRefused) {
   Bytes settings = encode_settings({});
   expect_no_prefix_is_read(settings, settings.size(),
                            [](BytesView bytes) { return decode_settings(bytes).has_value(); });
-  Bytes record = encode_record({});
-  expect_no_prefix_is_read(record, record.size(), [](BytesView bytes) { return decode_record(bytes).has_value(); });
+  RecordBlock block;
+  block.add({}, {}, {});
+  Bytes one = block.bytes;
+  expect_no_prefix_is_read(one, one.size(),
+                           [](BytesView bytes) { return !RecordBlock{0, Bytes(bytes)}.records().empty(); });
+  EXPECT_FALSE(RecordBlock::decode("short"));
+  block.bytes.append("damage");
+  EXPECT_EQ(block.records().size(), 1U) << "what stands before the damage is read";
   EXPECT_EQ(state_of(""), Stored{});
 }
 

@@ -309,16 +309,26 @@ void WorkerTable::record(const Loaded& event, Execution execution) {
 
 void WorkerTable::write_records() {
   if (records_.empty()) return;
-  auto after = decode_counter(txn_.snapshot().get(counter_key(prefix_, Counter::kRecorded))) +
+  Reader snapshot = txn_.snapshot();
+  auto after = decode_counter(snapshot.get(counter_key(prefix_, Counter::kRecorded))) +
                counts_[static_cast<std::size_t>(Counter::kRecorded)];
   Bytes ring = ring_key(prefix_);
+  auto small = [](BytesView bytes) { return bytes.size() <= kInlineBytes ? bytes : BytesView(); };
   std::int64_t at = after - static_cast<std::int64_t>(records_.size());
-  for (Recorded& recorded : records_) {
-    auto small = [](BytesView bytes) { return bytes.size() <= kInlineBytes ? Value::decode(bytes) : Value(); };
-    if (auto given = Given::decode(recorded.given); given && given->chunks == 0)
-      recorded.record.value = small(given->value).value_or(Value());
-    if (!recorded.result.empty()) recorded.record.result = small(recorded.result).value_or(Value());
-    txn_.set(tuple::pack_onto(ring, at++ % kRingSize), encode_record(recorded.record));
+  for (auto next = records_.begin(); next != records_.end();) {
+    RecordBlock block{at / RecordBlock::kRecords, {}};
+    Bytes key = tuple::pack_onto(ring, block.number % kRingBlocks);
+    if (at % RecordBlock::kRecords > 0) {
+      auto value = snapshot.get(key);
+      auto begun = value ? RecordBlock::decode(*value) : std::nullopt;
+      if (begun && begun->number == block.number) block = std::move(*begun);
+    }
+    do {
+      auto given = Given::decode(next->given);
+      block.add(next->record, given && given->chunks == 0 ? small(given->value) : BytesView(), small(next->result));
+      ++next;
+    } while (++at % RecordBlock::kRecords > 0 && next != records_.end());
+    txn_.set(key, block.encode());
   }
 }
 

@@ -38,6 +38,8 @@ enum class Counter {
 inline constexpr std::size_t kCounters = 11;
 /// How many executions a worker remembers.
 inline constexpr std::int64_t kRingSize = 64;
+/// The last of them may be but begun.
+inline constexpr std::int64_t kRingBlocks = kRingSize / RecordBlock::kRecords + 1;
 /// The largest limit_per_key.
 inline constexpr std::size_t kSlotsMax = 1'000;
 

@@ -14,7 +14,7 @@ constexpr std::size_t kBatchMax = 4096;
 /// A batch that has grown beyond this takes no more: what it changes is in memory until the sync.
 constexpr std::size_t kBatchBytesMax = 16 << 20;
 /// Answers handed to one task of the scheduler.
-constexpr std::size_t kDeliveriesPerTask = 64;
+constexpr std::size_t kDeliveriesPerTask = 32;
 constexpr Duration kGatherMax = std::chrono::microseconds(500);
 constexpr Duration kBackOffMax = std::chrono::milliseconds(50);
 
@@ -72,7 +72,9 @@ std::optional<Error> Committer::failure() {
 
 void Committer::start_or_gather() {
   if (queue_.empty()) return;
-  bool wait = queue_.size() < expected_ && scheduler_.now() < gather_until_;
+  // Those that were answered just now are likely to come again. It begins with a quarter of them: the others come while
+  // these are applied.
+  bool wait = queue_.size() < expected_ / 4 && scheduler_.now() < gather_until_;
   if (!wait) {
     start();
   } else if (!gathering_) {
@@ -89,27 +91,33 @@ void Committer::end_gathering() {
 
 void Committer::start() {
   state_ = State::kCommitting;
+  batch_most_ = alone_ > 0 ? 1 : kBatchMax;
+  if (alone_ > 0) --alone_;
   started_ = scheduler_.now();
   ++batch_number_;
   engine_.commit(*this);
 }
 
-void Committer::take_batch() {
+bool Committer::take_more() {
   MutexLock lock(mutex_);
-  applying_ = true;
-  // A second apply of the same batch finds its calls taken already.
-  if (!batch_.empty()) return;
-  std::size_t most = alone_ > 0 ? 1 : kBatchMax;
-  if (alone_ > 0) --alone_;
-  while (!queue_.empty() && batch_.size() < most) {
+  // No end would come of taking whatever arrives meanwhile.
+  if (!batch_.empty() && batch_.size() >= std::min(expected_, batch_most_)) return false;
+  std::size_t before = batch_.size();
+  while (!queue_.empty() && batch_.size() < batch_most_) {
     queue_.front()->phase = Call::Phase::kTaken;
     batch_.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
+  verdicts_.resize(batch_.size());
+  return batch_.size() > before;
 }
 
 Result<Applied> Committer::apply(CommitView& view) {
-  take_batch();
+  {
+    MutexLock lock(mutex_);
+    applying_ = true;
+  }
+  // A second apply of the same batch begins with the calls that the first has taken.
   verdicts_.assign(batch_.size(), {});
   batch_bytes_ = 0;
   changes_.clear();
@@ -117,7 +125,7 @@ Result<Applied> Committer::apply(CommitView& view) {
   auto applied = Applied::kNothing;
   Result<void> result;
   if (engine_.capabilities().unknown_commits) result = advance_batch_row(view);
-  for (std::size_t i = 0; result && i < batch_.size(); ++i) {
+  for (std::size_t i = 0; result && (i < batch_.size() || take_more()); ++i) {
     if (batch_[i]->phase == Call::Phase::kAnswered) continue;
     if (batch_bytes_ > kBatchBytesMax) {
       verdicts_[i].refusal = Refusal::kLater;

@@ -71,7 +71,8 @@ class Committer final : private CommitJob {
 
   void start_or_gather() PERDURE_REQUIRES(mutex_);
   void start() PERDURE_REQUIRES(mutex_);
-  void take_batch() PERDURE_EXCLUDES(mutex_);
+  /// Takes what waits into the batch; whether there was anything.
+  bool take_more() PERDURE_EXCLUDES(mutex_);
   Result<void> advance_batch_row(CommitView& view);
   Result<Verdict> apply_one(Call& call, CommitView& view);
   Result<void> write(Call& call, CommitView& view, Version version);
@@ -130,6 +131,8 @@ class Committer final : private CommitJob {
   std::unique_ptr<Executor> timers_ PERDURE_GUARDED_BY(mutex_);
   /// How many calls are still to be committed one by one, after their batch did not fit.
   std::size_t alone_ PERDURE_GUARDED_BY(mutex_) = 0;
+  /// How many the batch under way may take.
+  std::size_t batch_most_ PERDURE_GUARDED_BY(mutex_) = 0;
   SteadyTime slow_record_from_ PERDURE_GUARDED_BY(mutex_);
 
   // The batch under way: touched by one thread at a time, whoever the engine calls, ordered by the engine.
