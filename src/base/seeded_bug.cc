@@ -69,6 +69,14 @@ constexpr SeededBugInfo kBugs[] = {
     {kForgetTheWaiting,     "forget_the_waiting",     "events that wait for a slot of their limit key do not get it when it is free"},
     {kClaimNewestFirst,     "claim_newest_first",     "events are claimed in the reverse of their order"},
     {kEmitTheEndedAgain,    "emit_the_ended_again",   "an event is made although one with its id has ended and is remembered"},
+    {kTouchBlindly,         "touch_blindly",          "a touch does not notice that its window fires meanwhile"},
+    {kFireEarly,            "fire_early",             "a window fires before it is due"},
+    {kFireBesideRun,        "fire_beside_run",        "a window fires although a run of its key is under way"},
+    {kForgetTheWindowBehind, "forget_the_window_behind", "a window behind a run is not seen to when that ends"},
+    {kOpenSilently,         "open_silently",          "nobody is told of a window that is opened"},
+    {kClearTheNewer,        "clear_the_newer",        "the end of a run takes away the window that was opened during it"},
+    {kIgnoreMaxWait,        "ignore_max_wait",        "a window that is touched again and again never fires"},
+    {kLeadAgain,            "lead_again",             "a burst that has been led is run for its later touches as well"},
 };
 // clang-format on
 

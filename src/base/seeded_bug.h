@@ -76,6 +76,15 @@ enum class SeededBug {
   kForgetTheWaiting,
   kClaimNewestFirst,
   kEmitTheEndedAgain,
+  // Debouncers.
+  kTouchBlindly,
+  kFireEarly,
+  kFireBesideRun,
+  kForgetTheWindowBehind,
+  kOpenSilently,
+  kClearTheNewer,
+  kIgnoreMaxWait,
+  kLeadAgain,
 };
 
 struct SeededBugInfo {

@@ -48,7 +48,18 @@ void take_unique_back(WorkerTable& table, const Loaded& event) {
   if (!table.txn().get(key)) table.txn().set(key, encode_id(event.id));
 }
 
+/// It goes back to whoever made it, as it was.
+void give_back(WorkerTable& table, const Loaded& event) {
+  auto given = readable(table.txn(), Given::decode(event.row.given()));
+  auto value = readable(table.txn(), read_value(table.txn(), event.key, given));
+  table.leave(event);
+  table.end(event, EndedEvent::How::kCancelled, {}, {},
+            event.row.failures.empty() ? "" : event.row.failures.back().error);
+  table.tell(event, value.encode());
+}
+
 void revive(WorkerTable& table, Loaded& event, const RedriveOptions& options, std::uint64_t before, WallTime begun) {
+  if (event.row.names().told) return give_back(table, event);
   table.leave(event);
   event.row.retries = 0;
   event.row.losses = 0;

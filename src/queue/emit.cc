@@ -166,6 +166,7 @@ Result<Prepared> prepare(NewEvent event, const Uuid& fresh, const Origin& origin
               .traceparent = event.options.traceparent,
               .retry = event.options.retry,
               .chunks = size > kInlineBytes ? (size + kChunkBytes - 1) / kChunkBytes : 0,
+              .told = origin.told,
               .value = prepared.value};
   prepared.given = given.encode();
   if (given.chunks == 0) prepared.value.clear();

@@ -13,6 +13,8 @@ namespace perdure::queue {
 struct Origin {
   std::string_view module = "WORKER";
   std::string_view modifier = "_";
+  /// It wants to know of the end: see told_key().
+  bool told = false;
 };
 
 /// An event that was checked, ready to be stored by any number of runs of a body.

@@ -19,7 +19,6 @@ namespace {
 constexpr unsigned kSpareHandlers = 64;
 constexpr unsigned kConcurrencyMax = 10'000;
 constexpr Duration kRetry = std::chrono::milliseconds(200);
-constexpr TransactOptions kOptions = {.body = Body::kShort, .reserve = Reserve::kMayUse};
 
 Result<void> check_options(const WorkOptions& options) {
   auto wrong = [](std::string_view what) { return fail(ErrorCode::kInvalidArgument, std::string(what)); };

@@ -81,6 +81,18 @@ inline constexpr std::string_view kHeldRecall = "recall";
 inline Bytes recall_key(SessionId session) {
   return session::held_key(session, kHeldRecall);
 }
+/// Where the end of an event is noted for the part of perdure that made it, and what wakes that part. An event that has
+/// become dead has ended as well. Redriving such an event ends it too, and leaves its value here: whether and when it
+/// runs again is up to who made it.
+inline Bytes told_prefix(std::string_view module) {
+  return tuple::pack_onto(kSystemKeys, "told", module);
+}
+inline Bytes told_key(std::string_view module, std::string_view space, std::string_view modifier, const Uuid& id) {
+  return tuple::pack_onto(told_prefix(module), space, modifier, id);
+}
+inline Bytes told_bell() {
+  return tuple::pack_onto(kSystemKeys, "told-bell");
+}
 inline Bytes rule_id_key() {
   return tuple::pack_onto(kSystemKeys, "rule-id");
 }
@@ -113,6 +125,8 @@ struct Given {
   std::optional<RetryPolicy> retry;
   /// Of the value; 0 if it stands right here.
   std::size_t chunks = 0;
+  /// Whoever made it is told of its end, by a row that is written with it: see told_key().
+  bool told = false;
   Bytes value;
 
   Bytes encode() const;
@@ -126,6 +140,7 @@ struct GivenNames {
   std::string_view limit_key;
   std::string_view unique_key;
   std::size_t chunks = 0;
+  bool told = false;
 };
 
 struct EventRow {

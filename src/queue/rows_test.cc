@@ -82,14 +82,15 @@ TEST(QueueRows, AnEventHasTheseBytes) {
 }
 
 TEST(QueueRows, WhatIsGivenIsNamesThenATupleAndThenTheValue) {
-  EXPECT_EQ(hex(given().encode()), "01010100" + hex("wlu") +
+  EXPECT_EQ(hex(given().encode()), "0101010000" + hex("wlu") +
                                        hex(tuple::pack("WORKER", "_", "t", true, 1, 2.0, 3, 4, 5, true)) +
                                        hex(Value(7).encode()));
   Given plain;
   plain.worker = "w";
   plain.chunks = 3;
   plain.value = "not in the row";
-  EXPECT_EQ(hex(plain.encode()), "01000003" + hex("w") + hex(tuple::pack("WORKER", "_", "", false)));
+  plain.told = true;
+  EXPECT_EQ(hex(plain.encode()), "0100000301" + hex("w") + hex(tuple::pack("WORKER", "_", "", false)));
 }
 
 TEST(QueueRows, AnEventComesBackAsItWas) {
@@ -116,6 +117,7 @@ TEST(QueueRows, AnEventComesBackAsItWas) {
   EXPECT_EQ(read->names().limit_key, "l");
   EXPECT_EQ(read->names().unique_key, "u");
   EXPECT_EQ(read->names().chunks, 0U);
+  EXPECT_FALSE(read->names().told);
   auto back = Given::decode(read->given());
   ASSERT_TRUE(back);
   EXPECT_EQ(back->worker, "w");

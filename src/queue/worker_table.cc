@@ -253,11 +253,13 @@ void WorkerTable::enter_dead(Loaded& event) {
   txn_.set_stamped(tuple::pack_stamped_onto(dead_key(prefix_), tuple::IncompleteStamp{order}), encode_id(event.id));
   count(Counter::kDead, 1);
   free_unique(event);
+  tell(event);
 }
 
 void WorkerTable::end(const Loaded& event, EndedEvent::How how, Stamp token, Bytes result, std::string last_error) {
   if (event.row.names().chunks > 0) txn_.clear_range(tuple::extensions(event.key));
   free_unique(event);
+  tell(event);
   switch (how) {
     case EndedEvent::How::kCompleted:
       count(Counter::kCompleted, 1);
@@ -279,6 +281,13 @@ void WorkerTable::end(const Loaded& event, EndedEvent::How how, Stamp token, Byt
                                .result = std::move(result)}
                           .encode());
   ended_.push_back(event.id);
+}
+
+void WorkerTable::tell(const Loaded& event, BytesView value) {
+  if (!event.row.names().told) return;
+  auto given = readable(txn_, Given::decode(event.row.given()));
+  txn_.set(told_key(given.module, space_, given.modifier, event.id), value);
+  txn_.add(told_bell(), 1);
 }
 
 void WorkerTable::free_unique(const Loaded& event) {

@@ -129,6 +129,9 @@ class WorkerTable {
   void enter_dead(Loaded& event);
   void end(const Loaded& event, EndedEvent::How how, Stamp token, Bytes result, std::string last_error);
 
+  /// Notes for whoever made it that it has ended; `value` is what a redrive gives back to him.
+  void tell(const Loaded& event, BytesView value = {});
+
   /// Whether an event with this limit key may run.
   bool has_slot(std::string_view limit_key);
   /// Those that wait for a slot of the key become visible again, as many as there are slots.

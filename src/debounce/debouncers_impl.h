@@ -1,0 +1,102 @@
+// One node's share in the debouncers of a store: a loop that fires what is due, and touches that wait to be combined.
+//
+// Touches of one key that come while one of it is under way are gathered, and go into the next transaction together. So
+// a key that hundreds touch at once costs a transaction for each commit, and not for each of them.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "debounce/turn.h"
+#include "perdure/debounce.h"
+#include "runtime/mutex.h"
+#include "session/due_loop.h"
+#include "session/store_clock.h"
+#include "store/store_part.h"
+
+namespace perdure {
+
+class DebouncersImpl : public StorePart<DebouncersImpl> {
+ public:
+  using TouchDone = std::move_only_function<void(Result<Window>)>;
+  static Result<Debouncers> open(Store store, DebouncersOptions options);
+  /// `store` is kept open by the handles.
+  explicit DebouncersImpl(Store& store);
+
+  // For the public class.
+  void touch(debounce::Place place, Bytes payload, TouchDone done) PERDURE_EXCLUDES(mutex_);
+  /// Blocks. What takes more room than it gives back keeps out of the reserve.
+  template <class Body>
+  auto transact_now(Body body, Reserve reserve);
+  template <class Body>
+  auto read_now(Body body);
+  void merge_by(const std::string& space, std::string_view name, Debouncers::Merge merge) PERDURE_EXCLUDES(mutex_);
+  debounce::MergeBytes merge_of(const debounce::Place& place) PERDURE_EXCLUDES(mutex_);
+  void hold() { held_ = true; }
+  void release();
+  /// The last handle goes.
+  void abandon();
+  /// Store time, by which everybody who has acted is not ahead. Needs system access.
+  WallTime now(Transaction& txn);
+  Result<void> may_block();
+
+  // For the loop.
+  StoreClock& clock() { return clock_; }
+
+ private:
+  using Loop = DueLoop<DebouncersImpl>;
+  /// The touches of a key that are under way, or wait for those.
+  struct Waiting {
+    debounce::Touches touches = {.payloads = {}, .count = 0};
+    std::size_t bytes = 0;
+    std::vector<TouchDone> done = {};
+
+    bool has_room_for(std::size_t payload_bytes) const;
+    void add(Bytes payload, TouchDone told);
+  };
+  struct Slot {
+    debounce::Place place;
+    /// In the order of their coming: each is a transaction, and the last of them may still take more.
+    std::deque<Waiting> waiting;
+  };
+
+  Loop::Turn turn(Transaction& txn, WallTime now);
+  Uuid fresh_id();
+  void send(const std::string& name, const debounce::Place& place, Waiting touches) PERDURE_EXCLUDES(mutex_);
+  void sent(const std::string& name, std::vector<TouchDone> done, Result<Window> result) PERDURE_EXCLUDES(mutex_);
+
+  StoreClock clock_;
+  std::atomic<bool> held_ = true;
+  Loop loop_;
+
+  Mutex mutex_;
+  /// By the names of those that have a touch under way.
+  std::unordered_map<std::string, Slot> slots_ PERDURE_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, std::string>, Debouncers::Merge> merges_ PERDURE_GUARDED_BY(mutex_);
+};
+
+template <class Body>
+auto DebouncersImpl::transact_now(Body body, Reserve reserve) {
+  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
+  auto use = enter();
+  if (!use) return Result<R>(std::unexpected(closed_error()));
+  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
+  return store_.transact(std::move(body), {.body = perdure::Body::kShort, .reserve = reserve});
+}
+
+template <class Body>
+auto DebouncersImpl::read_now(Body body) {
+  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Reader&>>::Value;
+  auto use = enter();
+  if (!use) return Result<R>(std::unexpected(closed_error()));
+  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
+  return store_.read(std::move(body));
+}
+
+}  // namespace perdure

@@ -1,0 +1,57 @@
+// Windows: how they are touched, when they fire, and what becomes of them.
+//
+//     touch        opens a window, or goes into the one that is open
+//     come_up      what the timetable has fallen due: fires, is filed for a later time, is held, or goes behind a run
+//     run_ended    brings back the window behind the run
+//
+// Touches never fire: they file what is to fire at once as due now, and so stay small, and can be part of any
+// transaction. All of these need system access.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "debounce/rows.h"
+
+namespace perdure::debounce {
+
+/// One or several touches of a key, made at once.
+struct Touches {
+  /// Encoded Values, in their order; one for each but for what a redrive gives back.
+  std::vector<Bytes> payloads;
+  std::uint64_t count = 1;
+};
+
+/// Payload::kMerge: of two encoded Values, the encoded one that they make.
+using MergeBytes = std::function<Bytes(BytesView so_far, BytesView next)>;
+
+/// Errors of the transaction: kNotFound, kTooLarge, kLimitExceeded.
+Window touch(Transaction& txn, const Place& place, const Touches& touches, const MergeBytes& merge, WallTime now);
+
+/// Closes it without a run; whether there was one.
+bool cancel(Transaction& txn, const Place& place);
+
+/// What a turn does with one window.
+enum class CameUp {
+  kNothing,  ///< There is no such window, or no such debouncer any more.
+  kLater,    ///< It is filed for its due time.
+  kAside,    ///< It is held, or behind a run.
+  kClosed,   ///< It ended without a run.
+  kFired,
+};
+struct Outcome {
+  CameUp what = CameUp::kNothing;
+  /// When it comes up next.
+  std::optional<DueTime> next = {};
+  /// Of the event.
+  std::size_t bytes = 0;
+};
+/// `filed` is where the timetable has it, if it does. `fresh` is the id of the event if it fires.
+Outcome come_up(Transaction& txn, const Place& place, const std::optional<DueTime>& filed, const Uuid& fresh,
+                WallTime now);
+
+/// The window that is open, as it is shown; nothing if there is none.
+std::optional<Window> look_at(Reader& reader, const Place& place, const DebounceSettings& settings);
+
+}  // namespace perdure::debounce
