@@ -93,6 +93,10 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   /// Somebody waits for what that session holds: from now on its renewals are looked at as they come, so that its end
   /// is noticed a TTL after the last of them, and not a period later.
   void follow(SessionId holder) PERDURE_EXCLUDES(mutex_);
+  /// The same for those who wait without asking for a lease; each call is taken back by one of `stop_following`. Both
+  /// are for all, and do nothing on a session that is over.
+  void keep_following(SessionId holder) PERDURE_EXCLUDES(mutex_);
+  void stop_following(SessionId holder) PERDURE_EXCLUDES(mutex_);
   /// From now on this session sweeps held rows of that kind as well, and looks again at what it had to leave.
   void add_sweeper(std::string kind, session::Sweeper sweeper) PERDURE_EXCLUDES(mutex_);
   /// Final. What was under way comes to nothing.
@@ -165,6 +169,8 @@ class SessionImpl : public std::enable_shared_from_this<SessionImpl> {
   /// On the own open row.
   Watch watch_ PERDURE_GUARDED_BY(mutex_);
   std::set<SessionId> followed_ PERDURE_GUARDED_BY(mutex_);
+  /// Followed by keep_following.
+  std::multiset<SessionId> kept_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Watch> beat_watches_ PERDURE_GUARDED_BY(mutex_);
   /// Replaced as a whole, so that a transaction under way keeps those that it began with.
   std::shared_ptr<const session::Sweepers> sweepers_ PERDURE_GUARDED_BY(mutex_) = std::make_shared<session::Sweepers>();

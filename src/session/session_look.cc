@@ -18,6 +18,21 @@ void SessionImpl::follow(SessionId holder) {
   look();
 }
 
+void SessionImpl::keep_following(SessionId holder) {
+  auto use = enter();
+  if (!use) return;
+  {
+    MutexLock lock(mutex_);
+    kept_.insert(holder);
+  }
+  follow(holder);
+}
+
+void SessionImpl::stop_following(SessionId holder) {
+  MutexLock lock(mutex_);
+  if (auto found = kept_.find(holder); found != kept_.end()) kept_.erase(found);
+}
+
 void SessionImpl::look() {
   std::set<SessionId> followed;
   std::optional<SessionId> ended_after;
@@ -70,7 +85,7 @@ void SessionImpl::looked(Result<View> view) {
     MutexLock lock(mutex_);
     looking_ = false;
     again = look_again_;
-    std::erase_if(followed_, [&](SessionId id) { return !awaited.contains(id); });
+    std::erase_if(followed_, [&](SessionId id) { return !awaited.contains(id) && !kept_.contains(id); });
     if (view) {
       for (Watch& old : beat_watches_) old.cancel();
       beat_watches_ = view->watches;
