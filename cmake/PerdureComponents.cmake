@@ -56,6 +56,6 @@ function(perdure_install_package)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/perdure" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           FILES_MATCHING PATTERN "*.h")
   install(FILES "${made}/perdureConfig.cmake" "${made}/perdureConfigVersion.cmake"
-                "${PERDURE_CMAKE_DIR}/FindLMDB.cmake" DESTINATION ${PERDURE_PACKAGE_DIR})
+                "${PERDURE_CMAKE_DIR}/FindLMDB.cmake" "${PERDURE_CMAKE_DIR}/FindLibNATS.cmake" DESTINATION ${PERDURE_PACKAGE_DIR})
   install(FILES "${made}/perdure.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endfunction()
