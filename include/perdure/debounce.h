@@ -16,7 +16,7 @@
 //
 // A run is an event of the queue, for the debouncer's worker. So it is claimed by one node at a time with a token that
 // fences it, taken over at once when that node is gone, tried again with the debouncer's back-off when it fails, and
-// can be paused, looked at and redriven as any event. Redriving a dead run touches its key.
+// can be paused, looked at and redriven as any event. One that is redriven waits for its turn.
 //
 // An open window is a few rows and costs no thread and no timer; those that are due are found by a seek.
 #pragma once
@@ -81,9 +81,9 @@ struct DebounceSettings {
   bool operator==(const DebounceSettings&) const = default;
 };
 
-/// The payload of a touch, and all of a window together, encoded.
+/// The payload of a touch, encoded; with Payload::kAll half of it. Lists and maps in it may be 62 deep.
 inline constexpr std::size_t kPayloadBytesMax = 900'000;
-/// Of a window with Payload::kAll.
+/// Payloads with which a window with Payload::kAll fires.
 inline constexpr std::uint64_t kPayloadsMax = 1'000;
 
 struct DebouncerInfo {
@@ -271,7 +271,7 @@ class PERDURE_EXPORT Debouncers {
                                          RunOptions options = {});
 
   /// What Payload::kMerge does on this node, in the place of RFC 7396: the payload so far, and the one of a touch. Give
-  /// every node that touches the same. It runs in transactions, perhaps several times: quick, and without effects.
+  /// every node that touches the same. It runs inside of commits, perhaps several times: quick, and without effects.
   using Merge = std::function<Value(Value so_far, Value next)>;
   void merge_by(std::string_view name, Merge merge);
 

@@ -10,6 +10,12 @@ class DebounceRuns : public DebounceSimFixture {
  protected:
   DebounceRuns() : DebounceSimFixture(2) {}
 
+  void redrive(std::string_view worker) {
+    ASSERT_TRUE(transact([&](Transaction& txn) {
+      SystemAccess access(txn);
+      queue::redrive_some(txn, "default", worker, {}, 0, wall_now(), wall_now());
+    }));
+  }
   Result<void> fail_run(const Taken& run, std::string error, FailOptions options = {}) {
     return transact(
         [&, &home = queue()](Transaction& txn) { home.fail(txn, run.event.id, *run.event.token, error, options); });
@@ -120,7 +126,7 @@ TEST_F(DebounceRuns, ARunThatFailsIsTriedAgainAndWhatCameMeanwhileWaits) {
   end_run(*run);
 }
 
-TEST_F(DebounceRuns, ADeadRunLetsTheNextOneThroughAndIsTouchedAgainByARedrive) {
+TEST_F(DebounceRuns, ADeadRunLetsTheNextOneThroughAndARedriveWaitsForItsTurn) {
   ASSERT_TRUE(set("save", {.quiet = 100ms, .payload = Payload::kAll, .back_off = {.delay = 0s, .max = 0}}));
   touch("save", "a", "first");
   touch("save", "a", "other");
@@ -132,19 +138,41 @@ TEST_F(DebounceRuns, ADeadRunLetsTheNextOneThroughAndIsTouchedAgainByARedrive) {
   touch("save", "a", "second");
   run = take_run("save");
   ASSERT_TRUE(run);
-  ASSERT_TRUE(transact([&](Transaction& txn) {
-    SystemAccess access(txn);
-    queue::redrive_some(txn, "default", "save", {}, 0, wall_now(), wall_now());
-  }));
+  touch("save", "a", "third");
+  redrive("save");
   sim_.run_for(1s);
   EXPECT_EQ(info("save").dead, 0U);
   EXPECT_EQ(info("save").ready, 0U) << "not beside the run that is under way";
-  EXPECT_EQ(state("save", "a").window->count, 2U);
+  end_run(*run);
+  run = take_run("save");
+  ASSERT_TRUE(run) << "the older one first";
+  EXPECT_EQ(run->event.value.find("payloads")->to_json(), R"(["first","other"])");
+  EXPECT_EQ(count_of(*run), 2U);
   end_run(*run);
   run = take_run("save");
   ASSERT_TRUE(run);
-  EXPECT_EQ(run->event.value.find("payloads")->to_json(), R"(["first","other"])");
-  EXPECT_EQ(count_of(*run), 2U);
+  EXPECT_EQ(run->event.value.find("payloads")->to_json(), R"(["third"])");
+  end_run(*run);
+}
+
+TEST_F(DebounceRuns, ADeadRunThatIsRedrivenBeforeItsEndIsSeenToRunsAgain) {
+  ASSERT_TRUE(set("save", {.quiet = 100ms, .back_off = {.delay = 0s, .max = 0}}));
+  touch("save", "a", "first");
+  auto run = take_run("save");
+  ASSERT_TRUE(run);
+  touch("save", "a", "behind");
+  sim_.run_for(1s);
+  for (int node = 0; node < 2; ++node) on(node).hold();
+  ASSERT_TRUE(fail_run(*run, "no"));
+  redrive("save");
+  for (int node = 0; node < 2; ++node) on(node).release();
+  run = take_run("save");
+  ASSERT_TRUE(run);
+  EXPECT_EQ(payload_of(*run), Value("first"));
+  end_run(*run);
+  run = take_run("save");
+  ASSERT_TRUE(run) << "the window behind it is not forgotten";
+  EXPECT_EQ(payload_of(*run), Value("behind"));
   end_run(*run);
 }
 
@@ -227,6 +255,19 @@ TEST_F(DebounceRuns, TheStateOfAKeySaysWhoRunsIt) {
   EXPECT_EQ(keys({.limit = 1, .after = "a"}), "b:waiting ");
   EXPECT_EQ(keys({.after = "b"}), "");
   end_run(*run);
+}
+
+// One row that cannot be read must not keep all other windows of the store from firing.
+TEST_F(DebounceRuns, AWindowThatCannotBeReadIsLeftAndTheOthersFire) {
+  ASSERT_TRUE(set("save", {.quiet = 100ms}));
+  touch("save", "broken", 1);
+  ASSERT_TRUE(transact([](Transaction& txn) {
+    SystemAccess access(txn);
+    txn.set(latest_key(content_key(Place{"default", "save", "broken"}.prefix())), "short");
+  }));
+  for (int i = 0; i < 10; ++i) touch("save", "k" + std::to_string(i), i);
+  EXPECT_TRUE(sim_.run_until([&] { return fired("save") == 10; }, 30s));
+  ASSERT_TRUE(transact([&, &home = on()](Transaction& txn) { home.cancel(txn, "save", "broken"); }));
 }
 
 }  // namespace

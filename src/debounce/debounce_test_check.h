@@ -58,7 +58,7 @@ class RowCheck {
 
   struct Key {
     Place place;
-    bool window = false, content = false;
+    bool window = false, content = false, parked = false;
     std::optional<Uuid> run;
     WindowRow row;
   };
@@ -85,6 +85,8 @@ class RowCheck {
         key.run = queue::decode_id(row.value);
       } else if (what == "c") {
         key.content = true;
+      } else if (what == "d") {
+        key.parked = true;
       } else {
         object("a strange row of " + name(place));
       }
@@ -101,6 +103,7 @@ class RowCheck {
       running = event && event->row.state != queue::Stored::kDead;
       if (!running && !told_.contains(to_string(*key.run))) object("the run of " + where + " has ended, unnoticed");
     }
+    if (key.parked && !key.run) object("a run that nothing brings back: " + where);
     if (key.content && !key.window) object("touched, and there is no window: " + where);
     if (!key.window) return;
     if (key.row.due) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "debounce/debounce_sim_fixture.h"
+#include "debounce/settings.h"
 
 namespace perdure::debounce {
 namespace {
@@ -290,6 +291,132 @@ TEST_F(DebounceWindow, TouchesOfOneKeyThatComeAtOnceAreCombined) {
   const auto& payloads = *run->event.value.find("payloads")->as_list();
   ASSERT_EQ(payloads.size(), 300U);
   for (int i = 0; i < 300; ++i) EXPECT_EQ(payloads[static_cast<std::size_t>(i)], Value(i)) << "in their order";
+  end_run(*run);
+}
+
+TEST_F(DebounceWindow, AWindowThatIsFilledByTwoTransactionsFires) {
+  ASSERT_TRUE(set("save", {.quiet = 1h, .max_count = 3}));
+  touch("save", "a");
+  auto& home = on();
+  int done = 0;
+  for (int i = 0; i < 2; ++i)
+    sim_.node(0)->store().transact_async([&](Transaction& txn) { home.touch(txn, "save", "a"); },
+                                         [&](Result<void> result) {
+                                           EXPECT_TRUE(result);
+                                           ++done;
+                                         });
+  EXPECT_TRUE(sim_.run_until([&] { return done == 2 && fired("save") == 1; }, 5s));
+}
+
+TEST_F(DebounceWindow, AnIdleKeyTakesAnyPayloadThatIsAllowed) {
+  ASSERT_TRUE(set("log", {.quiet = 1h, .payload = Payload::kAll}));
+  touch("log", "a", std::string(440'000, 'x'));
+  touch("log", "a", std::string(440'000, 'x'));
+  auto run = take_run("log");
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->event.value.find("payloads")->as_list()->size(), 2U);
+  end_run(*run);
+  auto refused = try_touch("log", "a", std::string(460'000, 'x'));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+  auto& home = on();
+  int answered = 0;
+  for (int i = 0; i < 3; ++i)
+    home.touch_async("log", "b", std::string(290'000, 'x'), [&](Result<Window> window) {
+      EXPECT_TRUE(window);
+      ++answered;
+    });
+  EXPECT_TRUE(sim_.run_until([&] { return answered == 3 && fired("log") == 1; }, 5s));
+}
+
+TEST_F(DebounceWindow, APayloadThatNoRunCouldHaveIsRefused) {
+  Value deep = 1;
+  for (std::size_t i = 0; i < Value::kMaxDepth - 2; ++i) deep = Value::List{deep};
+  for (Payload policy : {Payload::kLast, Payload::kAll}) {
+    ASSERT_TRUE(set("save", {.quiet = 0ms, .payload = policy}));
+    touch("save", "a", deep);
+    auto run = take_run("save");
+    ASSERT_TRUE(run);
+    end_run(*run);
+  }
+  auto refused = try_touch("save", "a", Value::List{deep});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  on().merge_by("merged", [](Value so_far, Value) { return Value(Value::List{std::move(so_far)}); });
+  ASSERT_TRUE(set("merged", {.quiet = 1h, .payload = Payload::kMerge}));
+  touch("merged", "a", deep);
+  EXPECT_FALSE(try_touch("merged", "a", 1)) << "what it would be merged to";
+  on().merge_by("merged", [](Value, Value) -> Value { throw std::runtime_error("no"); });
+  EXPECT_FALSE(try_touch("merged", "a", 1));
+}
+
+TEST_F(DebounceWindow, ATouchAfterTheEndOfALedBurstLeadsTheNextThoughNobodyHasSeenThatEnd) {
+  for (Edge edge : {Edge::kLeading, Edge::kBoth}) {
+    ASSERT_TRUE(set("save", {.window = 1s, .edge = edge}));
+    touch("save", "a", 1);
+    auto run = take_run("save");
+    ASSERT_TRUE(run);
+    end_run(*run);
+    sim_.run_for(500ms);
+    on().hold();
+    sim_.run_for(1s);
+    touch("save", "a", 2);
+    on().release();
+    run = take_run("save");
+    ASSERT_TRUE(run) << name_of(edge);
+    EXPECT_EQ(payload_of(*run), Value(2));
+    end_run(*run);
+    sim_.run_for(5s);
+  }
+}
+
+TEST_F(DebounceWindow, ABurstThatWasLedTakesAnyNumberOfTouches) {
+  ASSERT_TRUE(set("save", {.quiet = 10s, .edge = Edge::kLeading, .payload = Payload::kAll}));
+  for (int i = 0; i < 10; ++i) touch("save", "a", std::string(200'000, 'x'));
+  auto run = take_run("save");
+  ASSERT_TRUE(run);
+  for (int i = 0; i < 10; ++i) touch("save", "a", std::string(200'000, 'x'));
+  end_run(*run);
+}
+
+TEST_F(DebounceWindow, PayloadsOutliveAChangeOfThePolicy) {
+  auto touched_with = [&](Payload before, Payload after) {
+    EXPECT_TRUE(set("save", {.quiet = 1s, .payload = before}));
+    touch("save", "a", 1);
+    touch("save", "a", 2);
+    EXPECT_TRUE(set("save", {.quiet = 1s, .payload = after}));
+    auto run = take_run("save");
+    EXPECT_TRUE(run);
+    if (!run) return std::string();
+    end_run(*run);
+    return (after == Payload::kAll ? *run->event.value.find("payloads") : payload_of(*run)).to_json();
+  };
+  EXPECT_EQ(touched_with(Payload::kFirst, Payload::kLast), "1");
+  EXPECT_EQ(touched_with(Payload::kAll, Payload::kLast), "2");
+  EXPECT_EQ(touched_with(Payload::kAll, Payload::kFirst), "1");
+  EXPECT_EQ(touched_with(Payload::kLast, Payload::kAll), "[2]");
+  EXPECT_EQ(touched_with(Payload::kLast, Payload::kMerge), "2");
+}
+
+TEST_F(DebounceWindow, WhatWasHeldOfARemovedDebouncerIsGoneOrComesBackWithItsName) {
+  auto& home = on();
+  ASSERT_TRUE(set("save", {.quiet = 10ms}));
+  ASSERT_TRUE(transact([&](Transaction& txn) { home.pause(txn, "save"); }));
+  for (int i = 0; i < 100; ++i) touch("save", "k" + std::to_string(i), i);
+  sim_.run_for(1s);
+  // As a process leaves it that dies in the middle.
+  ASSERT_TRUE(transact([](Transaction& txn) {
+    SystemAccess access(txn);
+    ASSERT_TRUE(remove_some(txn, "default", "save", std::nullopt));
+  }));
+  sim_.run_for(5s);
+  EXPECT_EQ(rows_of(held_prefix("default", "save")), 0U);
+  EXPECT_EQ(rows_of(windows_prefix("default", "save")), 0U);
+  ASSERT_TRUE(set("save", {.quiet = 10ms}));
+  touch("save", "k50", "new");
+  auto run = take_run("save");
+  ASSERT_TRUE(run);
+  EXPECT_EQ(count_of(*run), 1U);
   end_run(*run);
 }
 

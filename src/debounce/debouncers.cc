@@ -19,10 +19,7 @@ Result<Bytes> check_touch(const debounce::Place& place, const Value& payload) {
   auto pass_on = [](auto& failed) { return std::unexpected(std::move(failed.error())); };
   if (auto good = debounce::check_names(place.space, place.name); !good) return pass_on(good);
   if (auto good = debounce::check_key(place.key); !good) return pass_on(good);
-  if (auto good = payload.check("the payload"); !good) return pass_on(good);
-  if (std::size_t size = payload.encoded_size(); size > kPayloadBytesMax)
-    return fail(ErrorCode::kTooLarge, "the payload has " + std::to_string(size) + " bytes when encoded; at most " +
-                                          std::to_string(kPayloadBytesMax) + " are allowed");
+  if (auto good = debounce::check_payload(payload); !good) return pass_on(good);
   return payload.encode();
 }
 
@@ -102,7 +99,7 @@ Window Debouncers::touch(Transaction& txn, std::string_view name, std::string_vi
   debounce::Place place{space_, std::string(name), std::string(key)};
   Bytes checked = in_txn(txn, check_touch(place, payload));
   SystemAccess access(txn);
-  return debounce::touch(txn, place, {.payloads = {std::move(checked)}}, impl_->merge_of(place), impl_->now(txn));
+  return debounce::touch(txn, place, {&checked, 1}, impl_->merge_of(place), impl_->now(txn));
 }
 
 Result<bool> Debouncers::cancel(std::string_view name, std::string_view key) {

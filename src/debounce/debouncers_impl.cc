@@ -3,22 +3,29 @@
 #include "debounce/merge.h"
 #include "debounce/settings.h"
 #include "queue/emit.h"
+#include "runtime/guarded_handler.h"
 #include "session/rows.h"
+#include "store/report.h"
 #include "store/store_access.h"
 
 namespace perdure {
 namespace {
 
-/// Touches in one transaction, and bytes of their payloads.
+/// Touches in one transaction, and bytes of their payloads: together no more than an empty window can take.
 constexpr std::size_t kCombinedMax = 256;
-constexpr std::size_t kCombinedBytesMax = 1'000'000;
+constexpr std::size_t kCombinedBytesMax = debounce::kPayloadBytesFull - kCombinedMax * debounce::kPayloadOverhead;
+/// Transactions of one key that may wait.
+constexpr std::size_t kWaitingMax = 64;
 constexpr TransactOptions kTouchOptions = {.body = Body::kShort};
 
 debounce::MergeBytes merge_bytes(Debouncers::Merge merge) {
-  return [merge = std::move(merge)](BytesView so_far, BytesView next) {
+  return [merge = std::move(merge)](BytesView so_far, BytesView next) -> Result<Bytes> {
     auto one = Value::decode(so_far), other = Value::decode(next);
-    // Both were checked when they were touched.
-    return merge(one ? std::move(*one) : Value(), other ? std::move(*other) : Value()).encode();
+    if (!one || !other) return std::unexpected(one ? std::move(other.error()) : std::move(one.error()));
+    auto merged = guarded_handler([&]() -> Result<Value> { return merge(std::move(*one), std::move(*other)); });
+    if (!merged) return std::unexpected(std::move(merged.error()));
+    if (auto good = debounce::check_payload(*merged); !good) return std::unexpected(std::move(good.error()));
+    return merged->encode();
   };
 }
 
@@ -42,14 +49,49 @@ Result<Debouncers> DebouncersImpl::open(Store store, DebouncersOptions options) 
 DebouncersImpl::DebouncersImpl(Store& store)
     : StorePart(store, "the debouncers of this node"),
       clock_(scheduler_),
-      loop_(*this, debounce::bell(), [this](Transaction& txn, WallTime now) { return turn(txn, now); },
-            {.body = Body::kShort}) {}
+      loop_(
+          *this, debounce::bell(), [this](Transaction& txn, WallTime now) { return turn(txn, now); },
+          {.body = Body::kShort}, [this](const Error& error) { turn_failed(error); }) {}
 
 DebouncersImpl::Loop::Turn DebouncersImpl::turn(Transaction& txn, WallTime now) {
   if (held_) return {};
-  debounce::TurnTools tools{.fresh_id = [this] { return fresh_id(); },
-                            .merge_of = [this](const debounce::Place& place) { return merge_of(place); }};
-  return debounce::take_turn(txn, tools, now);
+  Bytes current;
+  debounce::TurnOptions options{
+      .fresh_id = [this] { return fresh_id(); }, .most = 0, .skipped = {}, .current = &current};
+  {
+    MutexLock lock(mutex_);
+    options.most = most_;
+    options.skipped = skipped_;
+  }
+  // Also if it is left in the middle.
+  struct Keep {
+    DebouncersImpl& self;
+    Bytes& row;
+    ~Keep() {
+      MutexLock lock(self.mutex_);
+      self.current_ = row;
+    }
+  } keep{*this, current};
+  Loop::Turn turn = debounce::take_turn(txn, options, now);
+  if (options.most < kRowsAtOnce)
+    turn.committed = [this] {
+      MutexLock lock(mutex_);
+      most_ = std::min(most_ * 2, kRowsAtOnce);
+    };
+  return turn;
+}
+
+void DebouncersImpl::turn_failed(const Error& error) {
+  // Others may have the store, or it is full: that passes.
+  if (error.retryable() || error.outcome() != Outcome::kNone || error.code == ErrorCode::kStoreFull) return;
+  {
+    MutexLock lock(mutex_);
+    bool alone = std::exchange(most_, 1) == 1;
+    if (!alone || current_.empty()) return;
+    skipped_.insert(current_);
+  }
+  log(StoreAccess::impl(store_).options(), LogLevel::kError, "debounce",
+      "a window or the end of a run cannot be seen to, and is left: " + to_string(error), {});
 }
 
 Uuid DebouncersImpl::fresh_id() {
@@ -84,23 +126,28 @@ bool DebouncersImpl::Waiting::has_room_for(std::size_t payload_bytes) const {
 
 void DebouncersImpl::Waiting::add(Bytes payload, TouchDone told) {
   bytes += payload.size();
-  touches.payloads.push_back(std::move(payload));
-  ++touches.count;
+  payloads.push_back(std::move(payload));
   done.push_back(std::move(told));
 }
 
 void DebouncersImpl::touch(debounce::Place place, Bytes payload, TouchDone done) {
   std::string name = place.prefix();
+  bool too_many = false;
   {
     MutexLock lock(mutex_);
     auto [found, idle] = slots_.try_emplace(name);
     Slot& slot = found->second;
     if (!idle) {
       if (slot.waiting.empty() || !slot.waiting.back().has_room_for(payload.size())) slot.waiting.emplace_back();
-      return slot.waiting.back().add(std::move(payload), std::move(done));
+      too_many = slot.waiting.size() > kWaitingMax;
+      if (!too_many) return slot.waiting.back().add(std::move(payload), std::move(done));
+      slot.waiting.pop_back();
+    } else {
+      slot.place = place;
     }
-    slot.place = place;
   }
+  if (too_many)
+    return done(fail(ErrorCode::kLimitExceeded, "too many touches of the key wait to be committed; slow down"));
   Waiting one;
   one.add(std::move(payload), std::move(done));
   send(name, place, std::move(one));
@@ -108,9 +155,9 @@ void DebouncersImpl::touch(debounce::Place place, Bytes payload, TouchDone done)
 
 void DebouncersImpl::send(const std::string& name, const debounce::Place& place, Waiting touches) {
   transact(
-      [this, place, merge = merge_of(place), given = std::move(touches.touches)](Transaction& txn) {
+      [this, place, merge = merge_of(place), payloads = std::move(touches.payloads)](Transaction& txn) {
         SystemAccess access(txn);
-        return debounce::touch(txn, place, given, merge, now(txn));
+        return debounce::touch(txn, place, payloads, merge, now(txn));
       },
       [this, name, done = std::move(touches.done)](Result<Window> window, Receipt) mutable {
         sent(name, std::move(done), std::move(window));

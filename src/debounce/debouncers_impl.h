@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -51,9 +52,10 @@ class DebouncersImpl : public StorePart<DebouncersImpl> {
 
  private:
   using Loop = DueLoop<DebouncersImpl>;
+  static constexpr std::size_t kRowsAtOnce = 256;
   /// The touches of a key that are under way, or wait for those.
   struct Waiting {
-    debounce::Touches touches = {.payloads = {}, .count = 0};
+    std::vector<Bytes> payloads = {};
     std::size_t bytes = 0;
     std::vector<TouchDone> done = {};
 
@@ -63,10 +65,11 @@ class DebouncersImpl : public StorePart<DebouncersImpl> {
   struct Slot {
     debounce::Place place;
     /// In the order of their coming: each is a transaction, and the last of them may still take more.
-    std::deque<Waiting> waiting;
+    std::deque<Waiting> waiting = {};
   };
 
-  Loop::Turn turn(Transaction& txn, WallTime now);
+  Loop::Turn turn(Transaction& txn, WallTime now) PERDURE_EXCLUDES(mutex_);
+  void turn_failed(const Error& error) PERDURE_EXCLUDES(mutex_);
   Uuid fresh_id();
   void send(const std::string& name, const debounce::Place& place, Waiting touches) PERDURE_EXCLUDES(mutex_);
   void sent(const std::string& name, std::vector<TouchDone> done, Result<Window> result) PERDURE_EXCLUDES(mutex_);
@@ -76,6 +79,11 @@ class DebouncersImpl : public StorePart<DebouncersImpl> {
   Loop loop_;
 
   Mutex mutex_;
+  /// Rows that a turn sees to, fewer after one that failed: one row that cannot be seen to must not keep all others
+  /// from it. Those that cannot are skipped from then on, as long as this node lives.
+  std::size_t most_ PERDURE_GUARDED_BY(mutex_) = kRowsAtOnce;
+  std::set<Bytes> skipped_ PERDURE_GUARDED_BY(mutex_);
+  Bytes current_ PERDURE_GUARDED_BY(mutex_);
   /// By the names of those that have a touch under way.
   std::unordered_map<std::string, Slot> slots_ PERDURE_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, Debouncers::Merge> merges_ PERDURE_GUARDED_BY(mutex_);

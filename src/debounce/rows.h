@@ -8,6 +8,7 @@
 //     ("window", space, name, key, "c", "b")    -> a counter of the bytes of payloads, if all are kept
 //     ("window", space, name, key, "c", "p", s) -> one payload, if all are kept
 //     ("window", space, name, key, "r")         -> the event that the last window became, until it has ended
+//     ("window", space, name, key, "d", id)     -> a run that was redriven, and waits for the one under way to end
 //     ("window-due", ms, space, name, key)      -> nothing; the timetable
 //     ("window-held", space, name, key)         -> nothing; a window that fell due while its debouncer was paused
 //     ("unpaused", space, name)                 -> nothing; windows of it are to be filed again
@@ -72,6 +73,9 @@ inline Bytes window_key(BytesView prefix) {
 }
 inline Bytes run_key(BytesView prefix) {
   return tuple::pack_onto(prefix, "r");
+}
+inline Bytes parked_key(BytesView prefix) {
+  return tuple::pack_onto(prefix, "d");
 }
 inline Bytes content_key(BytesView prefix) {
   return tuple::pack_onto(prefix, "c");

@@ -24,8 +24,8 @@ Result<DebounceRun> DebounceRun::of(Job& job) {
   const Value* key = value.find("key");
   const Value* count = value.find("count");
   auto first = time_of(value.find("first")), latest = time_of(value.find("latest"));
-  bool good = debouncer != nullptr && debouncer->is_text() && key != nullptr && key->is_text() && count != nullptr &&
-              count->is_integer() && first && latest;
+  bool good = job.event().module == "DEBOUNCE" && debouncer != nullptr && debouncer->is_text() && key != nullptr &&
+              key->is_text() && count != nullptr && count->is_integer() && first && latest;
   if (!good) return no_run(job);
   DebounceRun run;
   run.job_ = &job;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 constexpr std::size_t kListedMax = 1'000;
-constexpr std::size_t kRemovedAtOnce = 256;
+/// Each may have a thousand payloads.
+constexpr std::size_t kRemovedAtOnce = 32;
 constexpr std::size_t kReasonBytesMax = 1'000;
 
 std::unexpected<Error> wrong(std::string message) {
@@ -66,6 +67,20 @@ Result<void> check_key(std::string_view key) {
   return session::check_name(key, "the key");
 }
 
+Result<void> check_payload(const Value& payload) {
+  if (auto good = payload.check("the payload"); !good) return good;
+  if (std::size_t size = payload.encoded_size(); size > kPayloadBytesMax)
+    return fail(ErrorCode::kTooLarge, "the payload has " + std::to_string(size) + " bytes when encoded; at most " +
+                                          std::to_string(kPayloadBytesMax) + " are allowed");
+  // The value of a run has it in a list in a map.
+  if (payload.is_list() || payload.is_map()) {
+    if (auto good = Value(Value::List{Value::List{payload}}).check("the payload"); !good)
+      return wrong("the payload is nested too deeply: lists and maps may be " + std::to_string(Value::kMaxDepth - 2) +
+                   " deep");
+  }
+  return {};
+}
+
 Result<DebounceSettings> check_settings(std::string_view name, DebounceSettings settings) {
   auto pass_on = [](auto& failed) { return std::unexpected(std::move(failed.error())); };
   if (auto good = check_time(settings.quiet, "quiet"); !good) return pass_on(good);
@@ -88,10 +103,23 @@ Result<DebounceSettings> check_settings(std::string_view name, DebounceSettings 
   return settings;
 }
 
+namespace {
+
+/// Has the next turn look at what is held of it.
+void bring_back_held(Transaction& txn, std::string_view space, std::string_view name) {
+  txn.set(tuple::pack_onto(unpaused_prefix(), space, name), {});
+  txn.add(bell(), 1);
+}
+
+}  // namespace
+
 void set(Transaction& txn, std::string_view space, std::string_view name, const DebounceSettings& settings) {
-  DebouncerRow row = read_debouncer(txn, space, name).value_or(DebouncerRow{});
+  auto before = read_debouncer(txn, space, name);
+  DebouncerRow row = before.value_or(DebouncerRow{});
   row.settings = settings;
   txn.set(debouncer_key(space, name), row.encode());
+  // There may have been one of the name, of which something is left.
+  if (!before) bring_back_held(txn, space, name);
 }
 
 Result<DebouncerInfo> get(Reader& reader, std::string_view space, std::string_view name) {
@@ -133,8 +161,7 @@ Result<void> unpause(Transaction& txn, std::string_view space, std::string_view 
   if (!row->paused) return {};
   row->paused.reset();
   txn.set(debouncer_key(space, name), row->encode());
-  txn.set(tuple::pack_onto(unpaused_prefix(), space, name), {});
-  txn.add(bell(), 1);
+  bring_back_held(txn, space, name);
   return {};
 }
 
@@ -144,7 +171,10 @@ Result<std::optional<std::string>> remove_some(Transaction& txn, std::string_vie
   if (!row && !after) return not_found(space, name);
   // Made again while this is going on: what is there now belongs to the new one.
   if (row && after) return std::nullopt;
-  if (row) txn.clear(debouncer_key(space, name));
+  if (row) {
+    txn.clear(debouncer_key(space, name));
+    bring_back_held(txn, space, name);
+  }
   Bytes prefix = windows_prefix(space, name);
   auto range = range_after(prefix, {.after = after.value_or("")});
   if (!range) return std::unexpected(std::move(range.error()));

@@ -13,6 +13,8 @@ namespace perdure::debounce {
 /// Errors: kInvalidArgument.
 Result<void> check_names(std::string_view space, std::string_view name);
 Result<void> check_key(std::string_view key);
+/// Whether a run can have it. Errors: kInvalidArgument, kTooLarge.
+Result<void> check_payload(const Value& payload);
 /// Fills in the worker. Errors: kInvalidArgument, with the setting that cannot be.
 Result<DebounceSettings> check_settings(std::string_view name, DebounceSettings settings);
 

@@ -8,9 +8,9 @@
 namespace perdure::debounce {
 namespace {
 
-constexpr std::size_t kEndsAtOnce = 128;
+/// They may have values of a megabyte.
+constexpr std::size_t kEndsAtOnce = 32;
 constexpr std::size_t kHeldAtOnce = 128;
-constexpr std::size_t kWindowsAtOnce = 256;
 /// Of events, well below what a transaction may hold.
 constexpr std::size_t kBytesAtOnce = 2'000'000;
 
@@ -20,22 +20,9 @@ WallTime wake_at(DueTime time) {
   return time >= kFar ? WallTime::max() : WallTime(time);
 }
 
-/// What a redrive gives back.
-Touches touches_of(const Value& run) {
-  Touches touches;
-  const Value* count = run.find("count");
-  if (count != nullptr && count->is_integer() && *count->as_integer() > 0)
-    touches.count = static_cast<std::uint64_t>(*count->as_integer());
-  if (const Value* payload = run.find("payload")) touches.payloads.push_back(payload->encode());
-  const Value* payloads = run.find("payloads");
-  if (payloads != nullptr && payloads->is_list())
-    for (const Value& payload : *payloads->as_list()) touches.payloads.push_back(payload.encode());
-  return touches;
-}
-
 class Turn {
  public:
-  Turn(Transaction& txn, const TurnTools& tools, WallTime now) : txn_(txn), tools_(tools), now_(now) {}
+  Turn(Transaction& txn, const TurnOptions& options, WallTime now) : txn_(txn), options_(options), now_(now) {}
 
   DueTurn take() {
     see_to_ended_runs();
@@ -47,8 +34,25 @@ class Turn {
  private:
   bool is_full() const { return bytes_ >= kBytesAtOnce; }
 
-  void come_up(const Place& place, const std::optional<DueTime>& filed) {
-    Outcome outcome = debounce::come_up(txn_, place, filed, tools_.fresh_id(), now_);
+  /// The first rows of a table, without those that are skipped: one more than will be seen to.
+  std::vector<Row> rows_of(const Bytes& prefix, std::size_t most) {
+    most = std::min(most, options_.most);
+    auto rows = txn_.get_range(tuple::extensions(prefix), {.limit = most + 1 + options_.skipped.size()});
+    std::erase_if(rows, [this](const Row& row) { return options_.skipped.contains(row.key); });
+    if (rows.size() > most + 1) rows.resize(most + 1);
+    return rows;
+  }
+  /// Whether the turn has seen to enough; then there is more.
+  bool enough(std::size_t seen_to, std::size_t most) {
+    if (seen_to < std::min(most, options_.most) && !is_full()) return false;
+    turn_.more = true;
+    return true;
+  }
+  void begin(const Row& row) {
+    if (options_.current) *options_.current = row.key;
+  }
+
+  void note(const Outcome& outcome) {
     if (outcome.what != CameUp::kNothing) turn_.acted = true;
     bytes_ += outcome.bytes;
     if (outcome.next) turn_.next = std::min(turn_.next.value_or(WallTime::max()), wake_at(*outcome.next));
@@ -56,89 +60,72 @@ class Turn {
 
   void see_to_ended_runs() {
     Bytes prefix = queue::told_prefix(kModule);
-    auto rows = txn_.get_range(tuple::extensions(prefix), {.limit = kEndsAtOnce});
-    turn_.more = rows.size() == kEndsAtOnce;
-    for (const Row& row : rows) {
-      if (is_full()) {
-        turn_.more = true;
-        return;
-      }
+    std::size_t seen_to = 0;
+    for (const Row& row : rows_of(prefix, kEndsAtOnce)) {
+      if (enough(seen_to++, kEndsAtOnce)) return;
+      begin(row);
       txn_.clear(row.key);
       auto parts = tuple::unpack_after<std::string, std::string, Uuid>(prefix, row.key);
-      if (!parts) continue;
-      auto& [space, modifier, id] = *parts;
-      std::size_t slash = modifier.find('/');
+      std::size_t slash = parts ? std::get<1>(*parts).find('/') : std::string::npos;
       if (slash == std::string::npos) continue;
-      run_ended({space, modifier.substr(0, slash), modifier.substr(slash + 1)}, id, row.value);
+      auto& [space, modifier, id] = *parts;
+      Place place{space, modifier.substr(0, slash), modifier.substr(slash + 1)};
+      if (seeded(SeededBug::kClearTheNewer)) cancel(txn_, place);
+      note(row.value.empty() ? run_ended(txn_, place, id, options_.fresh_id(), now_)
+                             : run_again(txn_, place, id, row.value, options_.fresh_id(), now_));
     }
-  }
-
-  void run_ended(const Place& place, const Uuid& id, BytesView given_back) {
-    Bytes key = run_key(place.prefix());
-    auto run = txn_.get(key);
-    if (run && *run == queue::encode_id(id)) txn_.clear(key);
-    if (!given_back.empty() && read_debouncer(txn_, place.space, place.name)) {
-      Value value = queue::readable(txn_, Value::decode(given_back));
-      touch(txn_, place, touches_of(value), tools_.merge_of(place), now_);
-      turn_.more = true;
-      return;
-    }
-    if (seeded(SeededBug::kClearTheNewer)) cancel(txn_, place);
-    if (!seeded(SeededBug::kForgetTheWindowBehind)) come_up(place, std::nullopt);
   }
 
   void see_to_unpaused() {
     Bytes prefix = unpaused_prefix();
-    for (const Row& row : txn_.get_range(tuple::extensions(prefix), {.limit = 1})) {
+    for (const Row& row : rows_of(prefix, 1)) {
+      begin(row);
       auto parts = tuple::unpack_after<std::string, std::string>(prefix, row.key);
       auto debouncer = parts ? read_debouncer(txn_, std::get<0>(*parts), std::get<1>(*parts)) : std::nullopt;
-      // Paused again, or gone.
-      if (!debouncer || debouncer->paused) {
-        txn_.clear(row.key);
-        turn_.more = true;
-        continue;
-      }
-      auto& [space, name] = *parts;
-      Bytes held = held_prefix(space, name);
-      auto windows = txn_.get_range(tuple::extensions(held), {.limit = kHeldAtOnce});
-      for (const Row& window : windows) {
-        if (is_full()) break;
-        txn_.clear(window.key);
-        if (auto key = tuple::unpack_after<std::string>(held, window.key))
-          come_up({space, name, std::get<0>(*key)}, std::nullopt);
-      }
-      if (windows.empty()) txn_.clear(row.key);
       turn_.more = true;
+      // Paused again meanwhile: what is held stays so.
+      if (!parts || (debouncer && debouncer->paused) || !bring_back(std::get<0>(*parts), std::get<1>(*parts)))
+        txn_.clear(row.key);
+      return;
     }
+  }
+
+  /// What is held of the debouncer comes up again, and is closed if the debouncer is gone. Whether there was anything.
+  bool bring_back(const std::string& space, const std::string& name) {
+    Bytes held = held_prefix(space, name);
+    auto windows = txn_.get_range(tuple::extensions(held), {.limit = std::min(kHeldAtOnce, options_.most)});
+    for (const Row& window : windows) {
+      if (is_full()) break;
+      txn_.clear(window.key);
+      if (auto key = tuple::unpack_after<std::string>(held, window.key))
+        note(come_up(txn_, {space, name, std::get<0>(*key)}, std::nullopt, options_.fresh_id(), now_));
+    }
+    return !windows.empty();
   }
 
   void see_to_due_windows() {
     Bytes prefix = timetable();
-    // Those that are filed anew by this very turn are behind it, or they were not due.
-    auto rows = txn_.get_range(tuple::extensions(prefix), {.limit = kWindowsAtOnce + 1});
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      auto parts = tuple::unpack_after<std::int64_t, std::string, std::string, std::string>(prefix, rows[i].key);
+    std::size_t seen_to = 0;
+    for (const Row& row : rows_of(prefix, options_.most)) {
+      auto parts = tuple::unpack_after<std::int64_t, std::string, std::string, std::string>(prefix, row.key);
       if (!parts) {
-        txn_.clear(rows[i].key);
+        txn_.clear(row.key);
         continue;
       }
       auto& [ms, space, name, key] = *parts;
       DueTime due{std::chrono::milliseconds(ms)};
-      bool early = seeded(SeededBug::kFireEarly);
-      if (!queue::is_due(due, early ? now_ + std::chrono::seconds(1) : now_)) {
+      if (!queue::is_due(due, seeded(SeededBug::kFireEarly) ? now_ + std::chrono::seconds(1) : now_)) {
         turn_.next = std::min(turn_.next.value_or(WallTime::max()), wake_at(due));
         return;
       }
-      if (i == kWindowsAtOnce || is_full()) {
-        turn_.more = true;
-        return;
-      }
-      come_up({space, name, key}, due);
+      if (enough(seen_to++, options_.most)) return;
+      begin(row);
+      note(come_up(txn_, {space, name, key}, due, options_.fresh_id(), now_));
     }
   }
 
   Transaction& txn_;
-  const TurnTools& tools_;
+  const TurnOptions& options_;
   const WallTime now_;
   DueTurn turn_;
   std::size_t bytes_ = 0;
@@ -146,8 +133,8 @@ class Turn {
 
 }  // namespace
 
-DueTurn take_turn(Transaction& txn, const TurnTools& tools, WallTime now) {
-  return Turn(txn, tools, now).take();
+DueTurn take_turn(Transaction& txn, const TurnOptions& options, WallTime now) {
+  return Turn(txn, options, now).take();
 }
 
 }  // namespace perdure::debounce

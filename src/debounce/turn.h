@@ -2,19 +2,26 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "debounce/window.h"
 #include "session/due_loop.h"
 
 namespace perdure::debounce {
 
-struct TurnTools {
+/// How a turn is to be taken.
+struct TurnOptions {
   std::function<Uuid()> fresh_id;
-  std::function<MergeBytes(const Place&)> merge_of;
+  /// Rows that it sees to, of each kind.
+  std::size_t most = 256;
+  /// Rows that cannot be seen to: they are left as they are.
+  std::set<Bytes> skipped = {};
+  /// The row that it sees to just now, for whoever wants to know at which one it failed.
+  Bytes* current = nullptr;
 };
 
 /// Sees to runs that have ended, to debouncers that were unpaused, and to windows that have come up. `txn` has system
 /// access.
-DueTurn take_turn(Transaction& txn, const TurnTools& tools, WallTime now);
+DueTurn take_turn(Transaction& txn, const TurnOptions& options, WallTime now);
 
 }  // namespace perdure::debounce

@@ -12,9 +12,6 @@
 namespace perdure::debounce {
 namespace {
 
-/// From here on a window that keeps all payloads fires. Twice of it is refused: it could not be an event.
-constexpr std::uint64_t kPayloadBytesFull = kPayloadBytesMax / 2;
-
 /// What a window has besides its row.
 struct Content {
   WallTime latest;
@@ -75,26 +72,31 @@ void close(Transaction& txn, const Place& place, const WindowRow& window) {
 
 // Payloads.
 
-void keep_all(Transaction& txn, BytesView content, const Touches& touches) {
-  std::uint64_t bytes = 0;
-  for (const Bytes& payload : touches.payloads) bytes += payload.size();
-  Reader snapshot = txn.snapshot();
-  auto before = static_cast<std::uint64_t>(decode_counter(snapshot.get(bytes_key(content))));
-  auto count = static_cast<std::uint64_t>(decode_counter(snapshot.get(count_key(content))));
+void keep_all(Transaction& txn, BytesView content, std::span<const Bytes> payloads) {
   SystemAccess access(txn);
-  if (before + bytes > kPayloadBytesMax || count + touches.payloads.size() > 2 * kPayloadsMax)
+  std::size_t bytes = 0;
+  for (const Bytes& payload : payloads) {
+    if (payload.size() > kPayloadBytesFull)
+      access.refuse({ErrorCode::kTooLarge, "where all payloads are kept, each has at most " +
+                                               std::to_string(kPayloadBytesFull) +
+                                               " bytes when encoded; this one has " + std::to_string(payload.size())});
+    bytes += payload.size() + kPayloadOverhead;
+  }
+  // Not a snapshot: what no event could hold must not come together from two transactions.
+  auto before = static_cast<std::uint64_t>(decode_counter(txn.get(bytes_key(content))));
+  if (before >= kPayloadBytesFull && before + bytes > kPayloadBytesMax)
     access.refuse({ErrorCode::kLimitExceeded,
-                   "the window of the key has as many payloads as it can hold, and waits for the run before it to end; "
-                   "try again after that, or let the debouncer keep the last payload only"});
+                   "the window of the key has as many payloads as it can hold, and has not fired yet: a run of the key "
+                   "is under way, or the debouncer is paused. Try again later, or let it keep the last payload only"});
   txn.add(bytes_key(content), static_cast<std::int64_t>(bytes));
-  for (const Bytes& payload : touches.payloads)
+  for (const Bytes& payload : payloads)
     txn.set_stamped(tuple::pack_stamped_onto(payloads_key(content), tuple::IncompleteStamp{access.next_order()}),
                     payload);
 }
 
-void keep_merged(Transaction& txn, BytesView content, const Touches& touches, const MergeBytes& merge) {
+void keep_merged(Transaction& txn, BytesView content, std::span<const Bytes> payloads, const MergeBytes& merge) {
   auto merged = txn.get(payload_key(content));
-  for (const Bytes& payload : touches.payloads) merged = merged ? merge(*merged, payload) : payload;
+  for (const Bytes& payload : payloads) merged = merged ? queue::readable(txn, merge(*merged, payload)) : payload;
   if (merged && merged->size() > kPayloadBytesMax)
     SystemAccess(txn).refuse({ErrorCode::kTooLarge, "the merged payload of the key has more than " +
                                                         std::to_string(kPayloadBytesMax) + " bytes when encoded"});
@@ -102,19 +104,18 @@ void keep_merged(Transaction& txn, BytesView content, const Touches& touches, co
 }
 
 /// All but what goes with the latest touch.
-void keep_payloads(Transaction& txn, BytesView content, const DebounceSettings& settings, const Touches& touches,
-                   const MergeBytes& merge) {
+void keep_payloads(Transaction& txn, BytesView content, const DebounceSettings& settings,
+                   std::span<const Bytes> payloads, const MergeBytes& merge) {
   switch (settings.payload) {
     case Payload::kLast:
       return;
     case Payload::kFirst:
-      if (!touches.payloads.empty() && !txn.get(payload_key(content)))
-        txn.set(payload_key(content), touches.payloads.front());
+      if (!txn.get(payload_key(content))) txn.set(payload_key(content), payloads.front());
       return;
     case Payload::kAll:
-      return keep_all(txn, content, touches);
+      return keep_all(txn, content, payloads);
     case Payload::kMerge:
-      return keep_merged(txn, content, touches, merge);
+      return keep_merged(txn, content, payloads, merge);
   }
 }
 
@@ -122,46 +123,58 @@ Value decode_payload(Reader& reader, BytesView encoded) {
   return encoded.empty() ? Value() : queue::readable(reader, Value::decode(encoded));
 }
 
-/// What the run gets. Reads whatever is there: the settings may have been others when it was written.
+/// What is there, in the order of the touches: the settings may have been others when it was written.
+Value::List kept_payloads(Transaction& txn, BytesView content, const DebounceSettings& settings) {
+  Value::List payloads;
+  if (auto kept = txn.get(payload_key(content))) payloads.push_back(decode_payload(txn, *kept));
+  for (const Row& row : txn.get_range(tuple::extensions(payloads_key(content))))
+    payloads.push_back(decode_payload(txn, row.value));
+  auto latest = txn.get(latest_key(content));
+  Bytes last = latest ? queue::readable(txn, LatestRow::decode(*latest)).payload : Bytes();
+  if (!last.empty() || payloads.empty()) payloads.push_back(decode_payload(txn, last));
+  // Whoever wants one gets the first or the last of them.
+  if (settings.payload == Payload::kFirst) payloads.resize(1);
+  return payloads;
+}
+
 Value run_value(Transaction& txn, const Place& place, const DebounceSettings& settings, const WindowRow& window,
                 const Content& content) {
-  Bytes prefix = content_key(place.prefix());
   Value::Map value = {{"debouncer", place.name},
                       {"key", place.key},
                       {"count", content.count},
                       {"first", format_rfc3339(window.first)},
                       {"latest", format_rfc3339(content.latest)}};
-  if (settings.payload == Payload::kAll) {
-    Value::List payloads;
-    for (const Row& row : txn.get_range(tuple::extensions(payloads_key(prefix))))
-      payloads.push_back(decode_payload(txn, row.value));
+  auto payloads = kept_payloads(txn, content_key(place.prefix()), settings);
+  if (settings.payload == Payload::kAll)
     value["payloads"] = std::move(payloads);
-  } else if (auto kept = txn.get(payload_key(prefix)); kept && settings.payload != Payload::kLast) {
-    value["payload"] = decode_payload(txn, *kept);
-  } else {
-    auto latest = txn.get(latest_key(prefix));
-    value["payload"] = latest ? decode_payload(txn, queue::readable(txn, LatestRow::decode(*latest)).payload) : Value();
-  }
+  else
+    value["payload"] = std::move(payloads.back());
   return value;
 }
 
-/// Turns what it has into an event, and so into the run of its key.
-std::size_t fire(Transaction& txn, const Place& place, const DebounceSettings& settings, WindowRow& window,
-                 const Content& content, const Uuid& fresh, WallTime now) {
-  NewEvent event{settings.worker, run_value(txn, place, settings, window, content), {.retry = settings.back_off}};
+/// Makes the event that is the run of the key from now on; answers with its bytes.
+std::size_t begin_run(Transaction& txn, const Place& place, const DebounceSettings& settings, Value value,
+                      const Uuid& fresh, WallTime now) {
+  NewEvent event{settings.worker, std::move(value), {.retry = settings.back_off}};
   std::string modifier = place.name + "/" + place.key;
   auto prepared = queue::readable(
       txn, queue::prepare(std::move(event), fresh, {.module = kModule, .modifier = modifier, .told = true}));
   queue::emit_in(txn, place.space, prepared, now);
-  Bytes prefix = place.prefix();
-  txn.set(run_key(prefix), queue::encode_id(fresh));
+  txn.set(run_key(place.prefix()), queue::encode_id(fresh));
+  return prepared.value.size() + prepared.given.size();
+}
+
+/// Turns what it has into a run.
+std::size_t fire(Transaction& txn, const Place& place, const DebounceSettings& settings, WindowRow& window,
+                 const Content& content, const Uuid& fresh, WallTime now) {
+  Value value = run_value(txn, place, settings, window, content);
   if (leads(settings, window)) {
     window.led = true;
-    txn.clear_range(tuple::extensions(content_key(prefix)));
+    txn.clear_range(tuple::extensions(content_key(place.prefix())));
   } else {
     close(txn, place, window);
   }
-  return prepared.value.size() + prepared.given.size();
+  return begin_run(txn, place, settings, std::move(value), fresh, now);
 }
 
 DueTime due_time(WallTime time) {
@@ -170,7 +183,8 @@ DueTime due_time(WallTime time) {
 
 }  // namespace
 
-Window touch(Transaction& txn, const Place& place, const Touches& touches, const MergeBytes& merge, WallTime now) {
+Window touch(Transaction& txn, const Place& place, std::span<const Bytes> payloads, const MergeBytes& merge,
+             WallTime now) {
   Bytes prefix = place.prefix(), content_prefix = content_key(prefix);
   Reader snapshot = txn.snapshot();
   auto debouncer = read_debouncer(txn, place.space, place.name);
@@ -180,19 +194,33 @@ Window touch(Transaction& txn, const Place& place, const Touches& touches, const
   const DebounceSettings& settings = debouncer->settings;
   auto found = read_window(seeded(SeededBug::kTouchBlindly) ? snapshot : static_cast<Reader&>(txn), prefix);
   WindowRow window = found.value_or(WindowRow{.first = now});
-  keep_payloads(txn, content_prefix, settings, touches, merge);
+  bool opens = !found;
+  if (window.led) {
+    // The end of a burst that has come, and nobody has seen to it yet: this touch leads the next one.
+    Content before = read_content(txn, content_prefix, window, settings);
+    if (is_spent(settings, window, before) && fires_at(settings, window, before) <= now) {
+      txn.clear_range(tuple::extensions(content_prefix));
+      window.first = now;
+      window.led = false;
+      opens = true;
+    }
+  }
+  const bool wanted = !(window.led && settings.edge == Edge::kLeading);
+  if (wanted) keep_payloads(txn, content_prefix, settings, payloads, merge);
   LatestRow latest{std::max(now, window.first), {}};
-  if (settings.payload == Payload::kLast && !touches.payloads.empty()) latest.payload = touches.payloads.back();
+  if (settings.payload == Payload::kLast) latest.payload = payloads.back();
   txn.set(latest_key(content_prefix), latest.encode());
-  txn.add(count_key(content_prefix), static_cast<std::int64_t>(touches.count));
+  txn.add(count_key(content_prefix), static_cast<std::int64_t>(payloads.size()));
   Content content{.latest = latest.time};
-  content.count = static_cast<std::uint64_t>(decode_counter(snapshot.get(count_key(content_prefix))));
+  // What is full must be noticed by the one who fills it; otherwise the count is for people.
+  Reader& counted = settings.max_count > 0 ? static_cast<Reader&>(txn) : snapshot;
+  content.count = static_cast<std::uint64_t>(decode_counter(counted.get(count_key(content_prefix))));
   if (settings.payload == Payload::kAll)
-    content.bytes = static_cast<std::uint64_t>(decode_counter(snapshot.get(bytes_key(content_prefix))));
+    content.bytes = static_cast<std::uint64_t>(decode_counter(txn.get(bytes_key(content_prefix))));
   WallTime fires = fires_at(settings, window, content);
   DueTime due = due_time(fires);
   // Later touches do not move it: a window that comes up too early is filed again. But one that is full is due now.
-  if (!found || (window.due && due < *window.due)) {
+  if (opens || (window.due && due < *window.due)) {
     file(txn, place, window, due);
     if (!seeded(SeededBug::kOpenSilently)) txn.add(bell(), 1);
   }
@@ -245,6 +273,43 @@ Outcome come_up(Transaction& txn, const Place& place, const std::optional<DueTim
     outcome.next = due_time(fires_at(settings, *window, rest));
     file(txn, place, *window, outcome.next);
   }
+  return outcome;
+}
+
+Outcome run_ended(Transaction& txn, const Place& place, const Uuid& id, const Uuid& fresh, WallTime now) {
+  Bytes prefix = place.prefix();
+  auto run = txn.get(run_key(prefix));
+  // It may be one that was redriven, and ended by that.
+  if (run && *run != queue::encode_id(id)) return {};
+  txn.clear(run_key(prefix));
+  auto parked = txn.get_range(tuple::extensions(parked_key(prefix)), {.limit = 1});
+  auto debouncer = parked.empty() ? std::nullopt : read_debouncer(txn, place.space, place.name);
+  if (debouncer)
+    txn.clear(parked[0].key);
+  else if (!parked.empty())
+    txn.clear_range(tuple::extensions(parked_key(prefix)));
+  if (!debouncer) return seeded(SeededBug::kForgetTheWindowBehind) ? Outcome{} : come_up(txn, place, {}, fresh, now);
+  Outcome outcome{CameUp::kFired};
+  Value value = queue::readable(txn, Value::decode(parked[0].value));
+  outcome.bytes = begin_run(txn, place, debouncer->settings, std::move(value), fresh, now);
+  return outcome;
+}
+
+Outcome run_again(Transaction& txn, const Place& place, const Uuid& id, BytesView run, const Uuid& fresh,
+                  WallTime now) {
+  Bytes prefix = place.prefix();
+  auto debouncer = read_debouncer(txn, place.space, place.name);
+  auto running = txn.get(run_key(prefix));
+  // Its own end may not have been seen to yet.
+  bool beside = running && *running != queue::encode_id(id);
+  if (debouncer && beside) {
+    txn.set(tuple::pack_onto(parked_key(prefix), id), run);
+    return {CameUp::kAside, {}, run.size()};
+  }
+  if (!debouncer) return running && !beside ? run_ended(txn, place, id, fresh, now) : Outcome{};
+  Outcome outcome{CameUp::kFired};
+  Value value = queue::readable(txn, Value::decode(run));
+  outcome.bytes = begin_run(txn, place, debouncer->settings, std::move(value), fresh, now);
   return outcome;
 }
 

@@ -2,7 +2,8 @@
 //
 //     touch        opens a window, or goes into the one that is open
 //     come_up      what the timetable has fallen due: fires, is filed for a later time, is held, or goes behind a run
-//     run_ended    brings back the window behind the run
+//     run_again    a run that was redriven: as an event anew, or parked until the run that is under way has ended
+//     run_ended    lets the parked run follow, or brings back the window behind
 //
 // Touches never fire: they file what is to fire at once as due now, and so stay small, and can be part of any
 // transaction. All of these need system access.
@@ -10,24 +11,23 @@
 
 #include <functional>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "debounce/rows.h"
 
 namespace perdure::debounce {
 
-/// One or several touches of a key, made at once.
-struct Touches {
-  /// Encoded Values, in their order; one for each but for what a redrive gives back.
-  std::vector<Bytes> payloads;
-  std::uint64_t count = 1;
-};
+/// Payload::kMerge: of two encoded Values, the encoded one that they make. Errors: kInvalidArgument.
+using MergeBytes = std::function<Result<Bytes>(BytesView so_far, BytesView next)>;
 
-/// Payload::kMerge: of two encoded Values, the encoded one that they make.
-using MergeBytes = std::function<Bytes(BytesView so_far, BytesView next)>;
+/// A window that keeps all payloads is full with so many bytes of them; each counts for a little more than it has.
+inline constexpr std::size_t kPayloadBytesFull = kPayloadBytesMax / 2;
+inline constexpr std::size_t kPayloadOverhead = kPayloadBytesFull / kPayloadsMax;
 
-/// Errors of the transaction: kNotFound, kTooLarge, kLimitExceeded.
-Window touch(Transaction& txn, const Place& place, const Touches& touches, const MergeBytes& merge, WallTime now);
+/// One or several touches of a key, made at once: their payloads, encoded, in their order.
+/// Errors of the transaction: kNotFound, kTooLarge, kLimitExceeded, kInvalidArgument.
+Window touch(Transaction& txn, const Place& place, std::span<const Bytes> payloads, const MergeBytes& merge,
+             WallTime now);
 
 /// Closes it without a run; whether there was one.
 bool cancel(Transaction& txn, const Place& place);
@@ -50,6 +50,11 @@ struct Outcome {
 /// `filed` is where the timetable has it, if it does. `fresh` is the id of the event if it fires.
 Outcome come_up(Transaction& txn, const Place& place, const std::optional<DueTime>& filed, const Uuid& fresh,
                 WallTime now);
+
+/// The run `id` of the key has ended.
+Outcome run_ended(Transaction& txn, const Place& place, const Uuid& id, const Uuid& fresh, WallTime now);
+/// `run` is the value of one that is to be run again; it was encoded for an event before.
+Outcome run_again(Transaction& txn, const Place& place, const Uuid& id, BytesView run, const Uuid& fresh, WallTime now);
 
 /// The window that is open, as it is shown; nothing if there is none.
 std::optional<Window> look_at(Reader& reader, const Place& place, const DebounceSettings& settings);

@@ -13,6 +13,8 @@ namespace perdure::queue {
 namespace {
 
 constexpr std::size_t kAtOnce = 500;
+/// Of values that are given back, in one transaction.
+constexpr std::size_t kBytesAtOnce = 2'000'000;
 constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 
 std::unexpected<Error> wrong(std::string_view message) {
@@ -48,18 +50,19 @@ void take_unique_back(WorkerTable& table, const Loaded& event) {
   if (!table.txn().get(key)) table.txn().set(key, encode_id(event.id));
 }
 
-/// It goes back to whoever made it, as it was.
-void give_back(WorkerTable& table, const Loaded& event) {
+/// It goes back to whoever made it, as it was; answers with its bytes.
+std::size_t give_back(WorkerTable& table, const Loaded& event) {
   auto given = readable(table.txn(), Given::decode(event.row.given()));
   auto value = readable(table.txn(), read_value(table.txn(), event.key, given));
   table.leave(event);
   table.end(event, EndedEvent::How::kCancelled, {}, {},
             event.row.failures.empty() ? "" : event.row.failures.back().error);
-  table.tell(event, value.encode());
+  Bytes encoded = value.encode();
+  table.tell(event, encoded);
+  return encoded.size();
 }
 
 void revive(WorkerTable& table, Loaded& event, const RedriveOptions& options, std::uint64_t before, WallTime begun) {
-  if (event.row.names().told) return give_back(table, event);
   table.leave(event);
   event.row.retries = 0;
   event.row.losses = 0;
@@ -109,7 +112,18 @@ Part redrive_some(Transaction& txn, std::string_view space, std::string_view wor
     if (event && event->row.state == Stored::kDead && event->row.names().worker == worker)
       dead.push_back(std::move(*event));
   }
-  for (Loaded& event : dead) revive(table, event, options, done + part.count++, begun);
+  std::size_t bytes = 0;
+  for (Loaded& event : dead) {
+    if (bytes > kBytesAtOnce) {
+      part.more = true;
+      break;
+    }
+    if (event.row.names().told)
+      bytes += give_back(table, event);
+    else
+      revive(table, event, options, done + part.count, begun);
+    ++part.count;
+  }
   table.finish();
   return part;
 }

@@ -109,6 +109,7 @@ void Dispatcher::pump() {
 
 std::optional<Dispatcher::SentTurn> Dispatcher::next_turn() {
   if (turns_ >= kTurnsMax || backing_off_ || !session_) return std::nullopt;
+  if (pending_.empty()) one_by_one_ = 0;
   SentTurn sent{{space_, worker_, {}, {}, {}}, *session_, rings_};
   const bool carefully = one_by_one_ > 0;
   std::size_t settling = std::min(pending_.size(), carefully ? std::size_t{1} : kAtOnce);

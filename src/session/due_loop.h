@@ -44,9 +44,16 @@ class DueLoop {
   using Body = std::function<Turn(Transaction&, WallTime now)>;
   static constexpr TransactOptions kOptions = {.body = perdure::Body::kShort, .reserve = Reserve::kMayUse};
 
+  /// Told of a turn that failed, before it is taken again.
+  using Failed = std::function<void(const Error&)>;
+
   /// Turns that reckon much are not short, and those that make more than they take away keep out of the reserve.
-  DueLoop(Home& home, Bytes bell_key, Body body, const TransactOptions& options = kOptions)
-      : home_(home), bell_key_(std::move(bell_key)), body_(std::move(body)), options_(options) {}
+  DueLoop(Home& home, Bytes bell_key, Body body, const TransactOptions& options = kOptions, Failed failed = {})
+      : home_(home),
+        bell_key_(std::move(bell_key)),
+        body_(std::move(body)),
+        options_(options),
+        failed_(std::move(failed)) {}
 
   /// The first turn; each later one comes by bell or timer.
   void start() { wake(); }
@@ -70,6 +77,7 @@ class DueLoop {
   const Bytes bell_key_;
   const Body body_;
   const TransactOptions options_;
+  const Failed failed_;
   Mutex mutex_;
   /// A turn is under way, or what comes of it is still to be seen to.
   bool running_ PERDURE_GUARDED_BY(mutex_) = false;
@@ -105,6 +113,7 @@ template <class Home>
 void DueLoop<Home>::answered(Result<Seen> seen) {
   if (!seen && seen.error().code == ErrorCode::kClosed) return;
   if (seen && seen->turn.committed) seen->turn.committed();
+  if (!seen && failed_) failed_(seen.error());
   bool at_once;
   {
     MutexLock lock(mutex_);

@@ -15,6 +15,8 @@ constexpr std::size_t kBatchMax = 4096;
 constexpr std::size_t kBatchBytesMax = 16 << 20;
 /// Answers handed to one task of the scheduler.
 constexpr std::size_t kDeliveriesPerTask = 32;
+/// So few are applied in less time than it takes them to come again.
+constexpr std::size_t kFewCallers = 16;
 constexpr Duration kGatherMax = std::chrono::microseconds(500);
 constexpr Duration kBackOffMax = std::chrono::milliseconds(50);
 
@@ -72,9 +74,10 @@ std::optional<Error> Committer::failure() {
 
 void Committer::start_or_gather() {
   if (queue_.empty()) return;
-  // Those that were answered just now are likely to come again. It begins with a quarter of them: the others come while
+  // Those that were answered just now are likely to come again. Of many it begins with a quarter: the others come while
   // these are applied.
-  bool wait = queue_.size() < expected_ / 4 && scheduler_.now() < gather_until_;
+  std::size_t enough = expected_ < kFewCallers ? expected_ : expected_ / 4;
+  bool wait = queue_.size() < enough && scheduler_.now() < gather_until_;
   if (!wait) {
     start();
   } else if (!gathering_) {

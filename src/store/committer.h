@@ -5,9 +5,10 @@
 // sync then makes all of them durable, and only then are their callers answered. Bodies that promise to be short are
 // run right there, on top of the batch, so that they cannot lose to their neighbours.
 //
-// While a batch is being synced the next one gathers. Callers that have just been answered tend to come back at once,
-// so the committer waits a moment for as many as it has just served before it starts the next batch, at most a quarter
-// of what the last commit took: otherwise two half-sized crowds would take turns at the disk for ever.
+// While a batch is being synced the next one gathers. Callers that have just been answered tend to come back at once.
+// If the committer did not wait for them, two half-sized crowds would take turns at the disk for ever. So it waits a
+// moment for a part of as many as it has just served, at most a quarter of what the last commit took, and takes the
+// others into the batch while that is being applied.
 #pragma once
 
 #include <atomic>

@@ -10,6 +10,8 @@
 #include "debounce/debounce_test_check.h"
 #include "debounce/settings.h"
 #include "debounce_check.h"
+#include "queue/admin.h"
+#include "queue/inspect.h"
 #include "sim/client_workload.h"
 
 namespace perdure::sim::debouncing {
@@ -50,6 +52,7 @@ class DebounceWorkload final : public ClientWorkload {
     settings_.edge = static_cast<Edge>(knob("edge"));
     settings_.payload = static_cast<Payload>(knob("payload"));
     settings_.back_off = {.delay = milliseconds(50), .factor = 2, .max_delay = seconds(1), .max = 1'000'000};
+    if (is("redrive")) settings_.back_off.max = 1;
     settings_.worker = kName;
   }
 
@@ -94,6 +97,7 @@ class DebounceWorkload final : public ClientWorkload {
       if (pick < 6) return change_pause(life, std::move(done));
       if (pick < 10) return cancel(life, std::move(done));
     }
+    if (is("redrive") && pick > 80) return redrive(life, std::move(done));
     if (pick < 50) return touch(life, std::move(done));
     touch_in_transaction(life, std::move(done));
   }
@@ -169,6 +173,17 @@ class DebounceWorkload final : public ClientWorkload {
         [done = std::move(done)](Result<void>) mutable { done(); });
   }
 
+  /// Puts back what has died.
+  void redrive(const LifePtr& life, Done done) {
+    life->node->store().transact_async(
+        [life](Transaction& txn) {
+          SystemAccess access(txn);
+          queue::redrive_some(txn, "default", kName, {}, 0, life->node->scheduler().wall_now(),
+                              life->node->scheduler().wall_now());
+        },
+        [done = std::move(done)](Result<void>) mutable { done(); });
+  }
+
   // Running.
 
   void open_queue(const LifePtr& life) {
@@ -236,6 +251,7 @@ class DebounceWorkload final : public ClientWorkload {
         [this, life](Result<bool> rest) {
           if (life->over()) return;
           if (quiet_ && rest && *rest && ClientWorkload::idle()) at_rest_ = true;
+          if (quiet_ && is("redrive")) redrive(life, [] {});
           if (quiet_ && is("operators"))
             life->node->store().transact_async([life](Transaction& txn) { life->debouncers->unpause(txn, kName); },
                                                [](Result<void>) {});
@@ -279,7 +295,8 @@ class DebounceWorkload final : public ClientWorkload {
   bool at_rest(Reader& reader) {
     SystemAccess access(reader);
     auto none = [&](const Bytes& prefix) { return reader.get_range(tuple::extensions(prefix), {.limit = 1}).empty(); };
-    return none(tuple::pack_onto(kSystemKeys, "window")) && none(queue::told_prefix(debounce::kModule)) &&
+    bool dead = queue::worker_info(reader, "default", kName, {}).dead > 0;
+    return !dead && none(tuple::pack_onto(kSystemKeys, "window")) && none(queue::told_prefix(debounce::kModule)) &&
            none(debounce::timetable());
   }
 
@@ -307,6 +324,7 @@ const RegisterWorkload kDebounce({"debounce",
                                    {"ttl_ms", {500, 5000}, "the TTL of the sessions"},
                                    {"audit_ms", {100, 600}, "between two looks at the rows"},
                                    {"operators", {0, 0}, "1 where the debouncer is paused, and windows are cancelled"},
+                                   {"redrive", {0, 0}, "1 where runs that fail twice die, and are redriven"},
                                    {"calm", {0, 0}, "1 where nothing holds up a window"}},
                                   make<DebounceWorkload>});
 
