@@ -32,6 +32,29 @@ namespace {
 
 constexpr unsigned kEagerThreads = 2, kSpareThreads = 64;
 
+/// Ends that are still to be told: the last of them come just before a pool is closed, which drops what has not begun.
+struct Reports {
+  Mutex mutex;
+  std::size_t left PERDURE_GUARDED_BY(mutex) = 0;
+  std::vector<Task> waiting PERDURE_GUARDED_BY(mutex);
+
+  void one_less() {
+    std::vector<Task> tasks;
+    {
+      MutexLock lock(mutex);
+      if (--left == 0) tasks.swap(waiting);
+    }
+    for (Task& task : tasks) task();
+  }
+  void when_none(Task task) {
+    {
+      MutexLock lock(mutex);
+      if (left > 0) return waiting.push_back(std::move(task));
+    }
+    task();
+  }
+};
+
 class PoolWork : public TickWork {
  public:
   PoolWork(Scheduler& scheduler, TickHandlers handlers, const TickOptions& options)
@@ -63,22 +86,35 @@ class PoolWork : public TickWork {
 
   void ended(TickEnd end) override {
     if (!handlers_->ended) return;
-    pool_->run({.run = [handlers = handlers_, end = std::move(end)] {
-      (void)guarded_handler([&]() -> Result<void> {
-        handlers->ended(end);
-        return {};
-      });
-    }});
+    {
+      MutexLock lock(reports_->mutex);
+      ++reports_->left;
+    }
+    pool_->run({.run =
+                    [handlers = handlers_, reports = reports_, end = std::move(end)] {
+                      (void)guarded_handler([&]() -> Result<void> {
+                        handlers->ended(end);
+                        return {};
+                      });
+                      reports->one_less();
+                    },
+                .dropped = [reports = reports_] { reports->one_less(); }});
   }
 
-  void close(Task idle) override { pool_->close(std::move(idle)); }
-  void leave_behind() override { pool_->leave_behind(); }
+  void close(Task idle) override {
+    reports_->when_none([pool = pool_, idle = std::move(idle)]() mutable { pool->close(std::move(idle)); });
+  }
+  void leave_behind() override {
+    pool_->close([] {});
+    pool_->leave_behind();
+  }
   void join() override { pool_->join(); }
 
  private:
   const std::shared_ptr<const TickHandlers> handlers_;
   const Duration limit_;
   const std::shared_ptr<HandlerPool> pool_;
+  const std::shared_ptr<Reports> reports_ = std::make_shared<Reports>();
 };
 
 }  // namespace

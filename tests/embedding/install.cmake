@@ -19,10 +19,11 @@ file(GLOB_RECURSE static RELATIVE "${SCRATCH}/static" "${SCRATCH}/static/*")
 list(FILTER static EXCLUDE REGEX "^include/perdure/[a-z_]+\\.h$")
 list(SORT static)
 set(expected
-    lib/cmake/perdure/FindLMDB.cmake lib/cmake/perdure/perdureConfig.cmake
+    lib/cmake/perdure/FindLMDB.cmake lib/cmake/perdure/FindLibNATS.cmake lib/cmake/perdure/perdureConfig.cmake
     lib/cmake/perdure/perdureConfigVersion.cmake lib/cmake/perdure/perdure_coreTargets-release.cmake
     lib/cmake/perdure/perdure_coreTargets.cmake lib/cmake/perdure/perdure_testingTargets-release.cmake
-    lib/cmake/perdure/perdure_testingTargets.cmake lib/libperdure.a lib/libperdure_testing.a lib/pkgconfig/perdure.pc)
+    lib/cmake/perdure/perdure_natsTargets-release.cmake lib/cmake/perdure/perdure_natsTargets.cmake
+    lib/cmake/perdure/perdure_testingTargets.cmake lib/libperdure.a lib/libperdure_nats.a lib/libperdure_testing.a lib/pkgconfig/perdure.pc)
 list(SORT expected)
 if(NOT static STREQUAL expected)
   message(FATAL_ERROR "beside the headers there is:\n${static}\nexpected:\n${expected}")
