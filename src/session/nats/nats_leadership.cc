@@ -157,8 +157,10 @@ void NatsLeadership::look(const std::string& key, Done<std::optional<LeadershipV
 void NatsLeadership::watch(const std::string& key, Watcher watcher) {
   Watcher before;  // Dies outside of the lock.
   MutexLock lock(mutex_);
-  std::swap(before, watched_[key].watcher);
-  watched_[key].watcher = std::move(watcher);
+  Watched& watched = watched_[key];
+  std::swap(before, watched.watcher);
+  watched.watcher = std::move(watcher);
+  if (watched.number == 0) watched.number = ++last_watched_;
   lock.unlock();
 }
 
@@ -194,6 +196,7 @@ void NatsLeadership::tell_all_unsure() {
 
 void NatsLeadership::saw(const std::string& key, std::uint64_t revision) {
   bool first;
+  std::uint64_t number;
   SteadyTime now = scheduler_.now();
   {
     MutexLock lock(mutex_);
@@ -202,41 +205,49 @@ void NatsLeadership::saw(const std::string& key, std::uint64_t revision) {
     found->second.revision = revision;
     found->second.seen = now;
     first = !std::exchange(found->second.awaited, true);
+    number = found->second.number;
   }
   // Later writes move the moment, and the timer finds that when it comes.
-  if (first) await_age(key, now + options_.max_age + kAgeSlack);
+  if (first) await_age(key, number, now + options_.max_age + kAgeSlack);
 }
 
-void NatsLeadership::await_age(const std::string& key, SteadyTime when) {
-  at(when, [this, key] { check_age(key); });
+void NatsLeadership::await_age(const std::string& key, std::uint64_t number, SteadyTime when) {
+  at(when, [this, key, number] { check_age(key, number); });
 }
 
-void NatsLeadership::check_age(const std::string& key) {
+void NatsLeadership::check_age(const std::string& key, std::uint64_t number) {
   std::optional<SteadyTime> due;
   {
     MutexLock lock(mutex_);
     auto found = watched_.find(key);
-    if (found == watched_.end()) return;
+    if (found == watched_.end() || found->second.number != number) return;
     if (found->second.seen) due = *found->second.seen + options_.max_age + kAgeSlack;
     found->second.awaited = due.has_value();
   }
   if (!due) return;
-  if (*due > scheduler_.now()) return await_age(key, *due);
-  read(key, [this, key](Result<std::optional<nats::Entry>> entry) {
-    bool gone = entry && (!*entry || (*entry)->marker);
-    if (entry && !gone) saw(key, (*entry)->revision);
-    {
-      MutexLock lock(mutex_);
-      auto found = watched_.find(key);
-      if (found == watched_.end()) return;
-      if (gone) {
-        found->second.seen.reset();
-        found->second.awaited = false;
-      }
+  if (*due > scheduler_.now()) return await_age(key, number, *due);
+  read(key, [this, key, number](Result<std::optional<nats::Entry>> entry) { checked_age(key, number, entry); });
+}
+
+void NatsLeadership::checked_age(const std::string& key, std::uint64_t number,
+                                 const Result<std::optional<nats::Entry>>& entry) {
+  bool gone = entry && (!*entry || (*entry)->marker);
+  {
+    MutexLock lock(mutex_);
+    auto found = watched_.find(key);
+    if (found == watched_.end() || found->second.number != number) return;
+    if (gone) {
+      found->second.seen.reset();
+      found->second.awaited = false;
+    } else if (entry && (*entry)->revision != found->second.revision) {
+      // Smaller ones as well: somebody may have made the bucket anew.
+      found->second.revision = (*entry)->revision;
+      found->second.seen = scheduler_.now();
     }
-    if (gone) return tell(key, {LeadershipEvent::What::kGone, 0, {}});
-    at(scheduler_.now() + kAgeAgain, [this, key] { check_age(key); });
-  });
+  }
+  if (gone) return tell(key, {LeadershipEvent::What::kGone, 0, {}});
+  // A server that cannot be reached is told of when it can.
+  await_age(key, number, scheduler_.now() + (entry ? kAgeAgain : heartbeat_));
 }
 
 // The consumer.

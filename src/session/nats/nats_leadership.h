@@ -51,6 +51,8 @@ class NatsLeadership final : public Leadership, public StorePart<NatsLeadership>
     std::uint64_t revision = 0;
     /// A timer will look whether it has aged out.
     bool awaited = false;
+    /// Timers of an earlier watch of the same key have another.
+    std::uint64_t number = 0;
   };
   enum class Expects { kAbsent, kRevision };
 
@@ -78,8 +80,10 @@ class NatsLeadership final : public Leadership, public StorePart<NatsLeadership>
   void tell(const std::string& key, const LeadershipEvent& event) PERDURE_EXCLUDES(mutex_);
   void tell_all_unsure() PERDURE_EXCLUDES(mutex_);
   void saw(const std::string& key, std::uint64_t revision) PERDURE_EXCLUDES(mutex_);
-  void await_age(const std::string& key, SteadyTime when) PERDURE_EXCLUDES(mutex_);
-  void check_age(const std::string& key) PERDURE_EXCLUDES(mutex_);
+  void await_age(const std::string& key, std::uint64_t number, SteadyTime when);
+  void check_age(const std::string& key, std::uint64_t number) PERDURE_EXCLUDES(mutex_);
+  void checked_age(const std::string& key, std::uint64_t number, const Result<std::optional<nats::Entry>>& entry)
+      PERDURE_EXCLUDES(mutex_);
 
   std::string subject_of(const std::string& key) const { return "$KV." + options_.bucket + "." + key; }
   std::string api(const std::string& what) const { return "$JS.API." + what + ".KV_" + options_.bucket; }
@@ -95,6 +99,7 @@ class NatsLeadership final : public Leadership, public StorePart<NatsLeadership>
   std::uint64_t last_request_ PERDURE_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, Request> requests_ PERDURE_GUARDED_BY(mutex_);
   std::map<std::string, Watched> watched_ PERDURE_GUARDED_BY(mutex_);
+  std::uint64_t last_watched_ PERDURE_GUARDED_BY(mutex_) = 0;
   /// The number of the consumer, of its last message, and when anything was heard of it.
   std::uint64_t consumer_ PERDURE_GUARDED_BY(mutex_) = 0;
   std::uint64_t delivered_ PERDURE_GUARDED_BY(mutex_) = 0;
