@@ -119,8 +119,7 @@ struct StoreLeadershipOptions {
 /// tell, and within the TTL of the session where it cannot. A session that is lost is opened anew by itself.
 /// Blocks until the session is there.
 /// Errors: kInvalidArgument (the options), and those of Session::open.
-[[nodiscard]] PERDURE_EXPORT Result<std::shared_ptr<Leadership>> store_leadership(Store& store,
-                                                                                  StoreLeadershipOptions options = {});
+PERDURE_EXPORT Result<std::shared_ptr<Leadership>> store_leadership(Store& store, StoreLeadershipOptions options = {});
 /// The same without blocking. Keep a handle of the store until it is answered.
 PERDURE_EXPORT void store_leadership_async(Store& store, StoreLeadershipOptions options,
                                            std::move_only_function<void(Result<std::shared_ptr<Leadership>>)> done);

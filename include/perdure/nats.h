@@ -37,7 +37,6 @@ struct NatsOptions {
 /// so: until then whoever leads is a leader no more, and nobody becomes one. Errors, each with the setting:
 /// kInvalidArgument (the options; a bucket with another max_age, or one that is no key-value bucket), kUnavailable (no
 /// server at the url, or one without JetStream), kPermissionDenied.
-[[nodiscard]] PERDURE_EXPORT Result<std::shared_ptr<Leadership>> nats_leadership(Store& store,
-                                                                                 NatsOptions options = {});
+PERDURE_EXPORT Result<std::shared_ptr<Leadership>> nats_leadership(Store& store, NatsOptions options = {});
 
 }  // namespace perdure

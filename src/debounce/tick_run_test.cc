@@ -84,8 +84,9 @@ TEST_F(TickRuns, TokensGrowAndFenceInTheMiddle) {
   write();
   open_.nothing({});
   expect("ended ws.cs ok");
-  expect("release ws.cs @6").nothing({});
+  Asked release = expect("release ws.cs @6");
   write();
+  release.nothing({});
   answer_look(false);
   expect("acquire ws.cs").number(9);
   expect("pending ws.cs", 1100ms).pending(Pending::kWork);

@@ -85,7 +85,8 @@ void SessionImpl::looked(Result<View> view) {
     MutexLock lock(mutex_);
     looking_ = false;
     again = look_again_;
-    std::erase_if(followed_, [&](SessionId id) { return !awaited.contains(id) && !kept_.contains(id); });
+    awaited.insert(kept_.begin(), kept_.end());
+    std::erase_if(followed_, [&](SessionId id) { return !awaited.contains(id); });
     if (view) {
       for (Watch& old : beat_watches_) old.cancel();
       beat_watches_ = view->watches;
