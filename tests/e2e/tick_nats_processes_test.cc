@@ -1,4 +1,6 @@
 // Five processes and one key, elected by a real nats-server; what is pending, and the fence, are in one LMDB store.
+#include <future>
+
 #include "nats_server.h"
 #include "perdure/nats.h"
 #include "session/nats/nats_link.h"
@@ -23,6 +25,13 @@ class NatsElection : public TickProcesses {
   std::optional<nats::Entry> entry() {
     auto answer = must(link().request("$JS.API.STREAM.MSG.GET.KV_e2e", nats::last_message_of(subject()), 2s));
     return nats::error_of(answer.data) ? std::nullopt : nats::entry_of(answer.data);
+  }
+
+  template <class T, class F>
+  static Result<T> await(F start) {
+    auto promise = std::make_shared<std::promise<Result<T>>>();
+    start([promise](Result<T> result) { promise->set_value(std::move(result)); });
+    return promise->get_future().get();
   }
 
   NatsServer server_{scratch_ / "nats"};
@@ -131,6 +140,40 @@ TEST_F(NatsElection, AStoppedLeaderIsReplacedAtOnce) {
   std::int64_t from = steady_ns();
   leader();
   EXPECT_LE(ms_between(from, steady_ns()), 1000);
+}
+
+// DVU-U3, DVU-U6, DVU-7: each write is conditional on the revision, whoever else writes.
+TEST_F(NatsElection, EveryWriteIsConditional) {
+  auto ada = must(nats_leadership(store_, {.url = server_.url(), .bucket = "e2e", .instance_id = "ada"}));
+  auto bob = must(nats_leadership(store_, {.url = server_.url(), .bucket = "e2e", .instance_id = "bob"}));
+  auto code = [](const auto& result) { return result ? "ok" : std::string(result.error().name()); };
+  auto acquire = [&](Leadership& who) {
+    return await<std::uint64_t>([&](auto done) { who.acquire(kKey, std::move(done)); });
+  };
+  auto update = [&](Leadership& who, std::uint64_t revision) {
+    return await<std::uint64_t>(
+        [&](auto done) { who.update(kKey, revision, LeaderStatus::kRunning, std::move(done)); });
+  };
+  auto release = [&](Leadership& who, std::uint64_t revision) {
+    return await<void>([&](auto done) { who.release(kKey, revision, std::move(done)); });
+  };
+  auto first = acquire(*ada);
+  ASSERT_EQ(code(first), "ok");
+  EXPECT_EQ(code(acquire(*bob)), "conflict");
+  auto second = update(*ada, *first);
+  ASSERT_EQ(code(second), "ok");
+  EXPECT_EQ(code(update(*ada, *first)), "stale_token");
+  EXPECT_EQ(code(release(*ada, *first)), "stale_token");
+  auto seen = must(await<std::optional<LeadershipView>>([&](auto done) { bob->look(kKey, std::move(done)); }));
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->owner, "ada");
+  EXPECT_EQ(seen->status, LeaderStatus::kRunning);
+  EXPECT_EQ(seen->revision, *second);
+  EXPECT_EQ(code(release(*ada, *second)), "ok");
+  auto after = acquire(*bob);
+  EXPECT_EQ(code(after), "ok") << "behind the mark that the purge left";
+  EXPECT_EQ(code(update(*ada, *second)), "stale_token");
+  EXPECT_EQ(nats::parse_value(entry()->value).instance_id, "bob");
 }
 
 // What is wrong at the start is said, with the setting.
