@@ -27,6 +27,7 @@ std::string saved(Store& store) {
 int main(int argc, char** argv) {
   Store store = must(Store::open(argc > 1 ? argv[1] : "lmdb:./perdure-data"));
   Queue queue = must(Queue::open(store));
+  must(store.transact([](Transaction& txn) { txn.clear("saved"); }));  // An empty sheet.
   // [first]
   Debouncers debouncers = must(Debouncers::open(store));
   must(debouncers.set("save", {.quiet = 500ms, .max_wait = 5s}));
