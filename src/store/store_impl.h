@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "perdure/store.h"
-#include "runtime/latch.h"
 #include "runtime/fork_mark.h"
+#include "runtime/latch.h"
 #include "runtime/manual_scheduler.h"
 #include "runtime/scheduler.h"
 #include "store/committer.h"
