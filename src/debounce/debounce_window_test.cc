@@ -62,8 +62,9 @@ TEST_F(DebounceWindow, FiresNoLaterThanMaxWaitHoweverOftenItIsTouched) {
   end_run(*run);
 }
 
-// WORK-2, WORK-3, WORK-5 to WORK-9, WORK-24: the timeline of the seed. WORK-25, WORK-22: one more for an event during
-// the run, and the marker of that event stays when the run ends.
+// WORK-1 to WORK-9, WORK-24: the timeline of the seed; a touch is answered long before the run. WORK-10: who comes
+// while it runs waits. WORK-25, WORK-22, WORK-23: one more for an event during the run; the marker of that event stays
+// when the run ends, which frees the key in the same transaction.
 TEST_F(DebounceWindow, AMarkerGivesOneRunAtItsEndAndOneMoreForWhatComesDuringTheRun) {
   ASSERT_TRUE(set("transcript", marker_preset("2")->settings));
   Duration start = begin();
@@ -75,6 +76,7 @@ TEST_F(DebounceWindow, AMarkerGivesOneRunAtItsEndAndOneMoreForWhatComesDuringThe
   EXPECT_EQ(last.first, first.first);
   EXPECT_GT(last.latest, first.latest);
   EXPECT_EQ(last.fires_at, first.fires_at) << "later events do not move it";
+  EXPECT_EQ(rows_of(timetable()), 1U) << "one entry for all events of the session: WORK-B9";
   sim_.run_for(1700ms);
   EXPECT_EQ(fired("transcript"), 0U);
   auto run = take_run("transcript");
@@ -420,6 +422,7 @@ TEST_F(DebounceWindow, WhatWasHeldOfARemovedDebouncerIsGoneOrComesBackWithItsNam
   end_run(*run);
 }
 
+// WORK-6, WORK-12: no marker, no run.
 TEST_F(DebounceWindow, CancellingClosesTheWindowAndNoRun) {
   ASSERT_TRUE(set("save", {.quiet = 100ms}));
   auto& home = on();
