@@ -197,15 +197,21 @@ void Slots::begin_attempt(const SlotPtr& slot, const BatchPtr& batch) {
     MutexLock lock(mutex_);
     slot->begun = std::pair(begun.message, self);
   }
-  home_.transact([batch, begun](Transaction& txn) { return note_attempt(txn, batch->prefix, batch->items[0], begun); },
-                 [this, slot, batch, begun](Result<bool> noted, Receipt) {
-                   if (!noted) return store_failed(slot, batch, noted.error());
-                   if (!*noted) return was_stale(slot, batch);
-                   batch->attempts = begun;
-                   batch->attempts->begun.pop_back();
-                   handle(slot, batch);
-                 },
-                 {.body = Body::kShort, .reserve = Reserve::kMayUse});
+  home_.transact(
+      [batch, begun, self](Transaction& txn) -> Result<bool> {
+        // Under a session that is over, other nodes would count a death each time that this one begins.
+        if (SystemAccess access(txn); !session::is_open(txn, {self}))
+          return fail(ErrorCode::kStaleToken, "this node has no session to begin the message under");
+        return note_attempt(txn, batch->prefix, batch->items[0], begun);
+      },
+      [this, slot, batch, begun](Result<bool> noted, Receipt) {
+        if (!noted) return store_failed(slot, batch, noted.error());
+        if (!*noted) return was_stale(slot, batch);
+        batch->attempts = begun;
+        batch->attempts->begun.pop_back();
+        handle(slot, batch);
+      },
+      {.body = Body::kShort, .reserve = Reserve::kMayUse});
 }
 
 // Handling.
