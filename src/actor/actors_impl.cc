@@ -266,11 +266,7 @@ Result<void> ActorsImpl::may_block() {
     return fail(
         ErrorCode::kInvalidArgument,
         "a blocking call was made in a handler, which would wait for itself; send a message by the Turn instead");
-  if (auto use = enter(); use && StoreAccess::impl(store_).must_not_block())
-    return fail(
-        ErrorCode::kInvalidArgument,
-        "a blocking call was made in a callback of the store, which would wait for itself; use the _async form");
-  return {};
+  return StorePart::may_block();
 }
 
 // Kinds.

@@ -77,6 +77,14 @@ constexpr SeededBugInfo kBugs[] = {
     {kClearTheNewer,        "clear_the_newer",        "the end of a run takes away the window that was opened during it"},
     {kIgnoreMaxWait,        "ignore_max_wait",        "a window that is touched again and again never fires"},
     {kLeadAgain,            "lead_again",             "a burst that has been led is run for its later touches as well"},
+    {kKeepTheCache,         "keep_the_cache",         "actualizing a sequencer leaves its numbers in the cache"},
+    {kLoadOverNewer,        "load_over_newer",        "numbers that are read replace newer ones that are not stored yet"},
+    {kForgetWhatGrew,       "forget_what_grew",       "a number that has grown while it was stored counts as stored"},
+    {kLastInsteadOfMost,    "last_instead_of_most",   "recovery takes the last number in the log instead of the largest"},
+    {kOffsetBeforeNumbers,  "offset_before_numbers",  "an offset is stored, and its numbers are not"},
+    {kNumberWithoutFence,   "number_without_fence",   "the owner of a partition writes without looking whether it still is"},
+    {kAppendBesideOwner,    "append_beside_owner",    "events are appended to a partition that somebody has for himself"},
+    {kTrustTheNumbers,      "trust_the_numbers",      "an append takes the stored numbers for those of the log"},
 };
 // clang-format on
 

@@ -85,6 +85,15 @@ enum class SeededBug {
   kClearTheNewer,
   kIgnoreMaxWait,
   kLeadAgain,
+  // Sequences.
+  kKeepTheCache,
+  kLoadOverNewer,
+  kForgetWhatGrew,
+  kLastInsteadOfMost,
+  kOffsetBeforeNumbers,
+  kNumberWithoutFence,
+  kAppendBesideOwner,
+  kTrustTheNumbers,
 };
 
 struct SeededBugInfo {

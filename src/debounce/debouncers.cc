@@ -8,11 +8,8 @@
 namespace perdure {
 namespace {
 
-/// What is wrong makes the transaction fail.
-template <class T>
-T in_txn(Reader& txn, Result<T> result) {
-  if (!result) SystemAccess(txn).refuse(std::move(result.error()));
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
+TransactOptions short_body(Reserve reserve) {
+  return {.body = Body::kShort, .reserve = reserve};
 }
 
 Result<Bytes> check_touch(const debounce::Place& place, const Value& payload) {
@@ -38,7 +35,7 @@ Debouncers Debouncers::in(std::string space) const {
 }
 
 Result<void> Debouncers::set(std::string_view name, DebounceSettings settings) {
-  return impl_->transact_now([&](Transaction& txn) { set(txn, name, settings); }, Reserve::kKeepOut);
+  return impl_->transact_now([&](Transaction& txn) { set(txn, name, settings); }, short_body(Reserve::kKeepOut));
 }
 
 void Debouncers::set(Transaction& txn, std::string_view name, DebounceSettings settings) {
@@ -76,7 +73,7 @@ Result<void> Debouncers::remove(std::string_view name) {
           SystemAccess access(txn);
           return debounce::remove_some(txn, space_, name, after);
         },
-        Reserve::kMayUse);
+        short_body(Reserve::kMayUse));
     if (!part) return std::unexpected(std::move(part.error()));
     after = std::move(*part);
   } while (after);
@@ -103,7 +100,7 @@ Window Debouncers::touch(Transaction& txn, std::string_view name, std::string_vi
 }
 
 Result<bool> Debouncers::cancel(std::string_view name, std::string_view key) {
-  return impl_->transact_now([&](Transaction& txn) { return cancel(txn, name, key); }, Reserve::kMayUse);
+  return impl_->transact_now([&](Transaction& txn) { return cancel(txn, name, key); }, short_body(Reserve::kMayUse));
 }
 
 bool Debouncers::cancel(Transaction& txn, std::string_view name, std::string_view key) {
@@ -136,7 +133,7 @@ Result<std::vector<DebounceKey>> Debouncers::keys(Reader& reader, std::string_vi
 }
 
 Result<void> Debouncers::pause(std::string_view name, const PauseOptions& why) {
-  return impl_->transact_now([&](Transaction& txn) { pause(txn, name, why); }, Reserve::kMayUse);
+  return impl_->transact_now([&](Transaction& txn) { pause(txn, name, why); }, short_body(Reserve::kMayUse));
 }
 
 void Debouncers::pause(Transaction& txn, std::string_view name, const PauseOptions& why) {
@@ -146,7 +143,7 @@ void Debouncers::pause(Transaction& txn, std::string_view name, const PauseOptio
 }
 
 Result<void> Debouncers::unpause(std::string_view name) {
-  return impl_->transact_now([&](Transaction& txn) { unpause(txn, name); }, Reserve::kMayUse);
+  return impl_->transact_now([&](Transaction& txn) { unpause(txn, name); }, short_body(Reserve::kMayUse));
 }
 
 void Debouncers::unpause(Transaction& txn, std::string_view name) {

@@ -183,19 +183,4 @@ void DebouncersImpl::sent(const std::string& name, std::vector<TouchDone> done, 
   for (TouchDone& each : done) each(result);
 }
 
-void DebouncersImpl::abandon() {
-  bool may_wait = false;
-  if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block();
-  gate_.close();
-  if (may_wait) gate_.wait_until_empty();
-}
-
-Result<void> DebouncersImpl::may_block() {
-  if (auto use = enter(); use && StoreAccess::impl(store_).must_not_block())
-    return fail(ErrorCode::kInvalidArgument,
-                "a blocking call was made in a callback of the store, which would wait for itself; use the form that "
-                "takes a transaction, with Store::transact_async, or touch_async");
-  return {};
-}
-
 }  // namespace perdure

@@ -32,20 +32,12 @@ class DebouncersImpl : public StorePart<DebouncersImpl> {
 
   // For the public class.
   void touch(debounce::Place place, Bytes payload, TouchDone done) PERDURE_EXCLUDES(mutex_);
-  /// Blocks. What takes more room than it gives back keeps out of the reserve.
-  template <class Body>
-  auto transact_now(Body body, Reserve reserve);
-  template <class Body>
-  auto read_now(Body body);
   void merge_by(const std::string& space, std::string_view name, Debouncers::Merge merge) PERDURE_EXCLUDES(mutex_);
   debounce::MergeBytes merge_of(const debounce::Place& place) PERDURE_EXCLUDES(mutex_);
   void hold() { held_ = true; }
   void release();
-  /// The last handle goes.
-  void abandon();
   /// Store time, by which everybody who has acted is not ahead. Needs system access.
   WallTime now(Transaction& txn);
-  Result<void> may_block();
 
   // For the loop.
   StoreClock& clock() { return clock_; }
@@ -88,23 +80,5 @@ class DebouncersImpl : public StorePart<DebouncersImpl> {
   std::unordered_map<std::string, Slot> slots_ PERDURE_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, Debouncers::Merge> merges_ PERDURE_GUARDED_BY(mutex_);
 };
-
-template <class Body>
-auto DebouncersImpl::transact_now(Body body, Reserve reserve) {
-  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
-  auto use = enter();
-  if (!use) return Result<R>(std::unexpected(closed_error()));
-  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
-  return store_.transact(std::move(body), {.body = perdure::Body::kShort, .reserve = reserve});
-}
-
-template <class Body>
-auto DebouncersImpl::read_now(Body body) {
-  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Reader&>>::Value;
-  auto use = enter();
-  if (!use) return Result<R>(std::unexpected(closed_error()));
-  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
-  return store_.read(std::move(body));
-}
 
 }  // namespace perdure

@@ -10,13 +10,6 @@
 namespace perdure {
 namespace {
 
-/// What is wrong makes the transaction fail.
-template <class T>
-T in_txn(Transaction& txn, Result<T> result) {
-  if (!result) SystemAccess(txn).refuse(std::move(result.error()));
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
 Result<void> check_names(std::string_view space, std::string_view worker) {
   if (auto good = session::check_short_name(space, "the space"); !good) return good;
   return queue::check_worker(worker);

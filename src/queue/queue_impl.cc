@@ -459,14 +459,6 @@ void QueueImpl::abandon() {
   if (may_wait) gate_.wait_until_empty();
 }
 
-Result<void> QueueImpl::may_block() {
-  if (auto use = enter(); use && StoreAccess::impl(store_).must_not_block())
-    return fail(
-        ErrorCode::kInvalidArgument,
-        "a blocking call was made in a callback of the store, which would wait for itself; use the _async form");
-  return {};
-}
-
 QueueActivity QueueImpl::activity() {
   QueueActivity sum;
   for (auto& dispatcher : all_dispatchers()) {

@@ -55,13 +55,10 @@ class QueueImpl : public StorePart<QueueImpl> {
   /// A transaction of an operator or of an outside worker; blocks.
   template <class Body>
   auto transact_now(Body body);
-  template <class Body>
-  auto read_now(Body body);
   void close(Duration grace, VoidDone done) PERDURE_EXCLUDES(mutex_);
   /// The last handle goes.
   void abandon() PERDURE_EXCLUDES(mutex_);
   /// Whether a blocking call would wait for this very thread.
-  Result<void> may_block();
   QueueActivity activity() PERDURE_EXCLUDES(mutex_);
 
   // For the parts.
@@ -140,20 +137,7 @@ class QueueImpl : public StorePart<QueueImpl> {
 
 template <class Body>
 auto QueueImpl::transact_now(Body body) {
-  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
-  auto use = enter();
-  if (!use) return Result<R>(std::unexpected(closed_error()));
-  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
-  return store_.transact(std::move(body), {.body = perdure::Body::kShort, .reserve = Reserve::kMayUse});
-}
-
-template <class Body>
-auto QueueImpl::read_now(Body body) {
-  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Reader&>>::Value;
-  auto use = enter();
-  if (!use) return Result<R>(std::unexpected(closed_error()));
-  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
-  return store_.read(std::move(body));
+  return StorePart::transact_now(std::move(body), {.body = perdure::Body::kShort, .reserve = Reserve::kMayUse});
 }
 
 template <class Step>

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/latch.h"
 #include "runtime/mutex.h"
 
 namespace perdure {
@@ -46,6 +47,13 @@ class Gate {
   void wait_until_empty() {
     MutexLock lock(mutex_);
     while (inside_ > 0) left_.wait(lock);
+  }
+  /// The same for so long at most: whether nobody is.
+  bool wait_until_empty(Duration at_most) {
+    SteadyTime deadline = deadline_after(at_most);
+    MutexLock lock(mutex_);
+    while (inside_ > 0 && steady_now() < deadline) left_.wait_until(lock, deadline);
+    return inside_ == 0;
   }
 
  private:

@@ -98,6 +98,7 @@ class HandlerPool : public std::enable_shared_from_this<HandlerPool> {
   /// Sees to it that the pool grows if the jobs that wait now still do so in a while.
   void watch_queue(Duration patience) PERDURE_REQUIRES(mutex_);
   void check_queue() PERDURE_EXCLUDES(mutex_);
+  static void keep_for_ever(std::unique_ptr<Lane> lane);
   bool is_idle() PERDURE_REQUIRES(mutex_);
   /// Those who wait for it, if nothing runs any more.
   std::vector<Task> take_idle() PERDURE_REQUIRES(mutex_);

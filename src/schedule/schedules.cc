@@ -5,16 +5,6 @@
 #include "store/system_access.h"
 
 namespace perdure {
-namespace {
-
-/// What is wrong makes the transaction fail.
-template <class T>
-T in_txn(Reader& txn, Result<T> result) {
-  if (!result) SystemAccess(txn).refuse(std::move(result.error()));
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
-}  // namespace
 
 std::string_view name_of(Missed missed) {
   switch (missed) {
@@ -37,7 +27,7 @@ Schedules Schedules::in(std::string space) const {
 }
 
 Result<ScheduleInfo> Schedules::set(std::string_view name, ScheduleSpec spec) {
-  return impl_->transact_now([&](Transaction& txn) { return set(txn, name, spec); }, Reserve::kKeepOut);
+  return impl_->transact_now([&](Transaction& txn) { return set(txn, name, spec); }, {.reserve = Reserve::kKeepOut});
 }
 
 ScheduleInfo Schedules::set(Transaction& txn, std::string_view name, ScheduleSpec spec) {
@@ -67,7 +57,7 @@ Result<std::vector<ScheduleInfo>> Schedules::list(Reader& reader, const PageOpti
 }
 
 Result<void> Schedules::remove(std::string_view name) {
-  return impl_->transact_now([&](Transaction& txn) { remove(txn, name); }, Reserve::kMayUse);
+  return impl_->transact_now([&](Transaction& txn) { remove(txn, name); }, {.reserve = Reserve::kMayUse});
 }
 
 void Schedules::remove(Transaction& txn, std::string_view name) {
@@ -77,7 +67,7 @@ void Schedules::remove(Transaction& txn, std::string_view name) {
 }
 
 Result<void> Schedules::pause(std::string_view name, const PauseOptions& why) {
-  return impl_->transact_now([&](Transaction& txn) { pause(txn, name, why); }, Reserve::kMayUse);
+  return impl_->transact_now([&](Transaction& txn) { pause(txn, name, why); }, {.reserve = Reserve::kMayUse});
 }
 
 void Schedules::pause(Transaction& txn, std::string_view name, const PauseOptions& why) {
@@ -88,7 +78,7 @@ void Schedules::pause(Transaction& txn, std::string_view name, const PauseOption
 }
 
 Result<void> Schedules::unpause(std::string_view name) {
-  return impl_->transact_now([&](Transaction& txn) { unpause(txn, name); }, Reserve::kMayUse);
+  return impl_->transact_now([&](Transaction& txn) { unpause(txn, name); }, {.reserve = Reserve::kMayUse});
 }
 
 void Schedules::unpause(Transaction& txn, std::string_view name) {
@@ -98,7 +88,7 @@ void Schedules::unpause(Transaction& txn, std::string_view name) {
 }
 
 Result<Emitted> Schedules::run(std::string_view name) {
-  return impl_->transact_now([&](Transaction& txn) { return run(txn, name); }, Reserve::kKeepOut);
+  return impl_->transact_now([&](Transaction& txn) { return run(txn, name); }, {.reserve = Reserve::kKeepOut});
 }
 
 Emitted Schedules::run(Transaction& txn, std::string_view name) {

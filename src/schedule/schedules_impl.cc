@@ -69,19 +69,4 @@ Uuid SchedulesImpl::fresh_id() {
   return queue::uuid_v7(ms, scheduler_.random(), scheduler_.random());
 }
 
-void SchedulesImpl::abandon() {
-  bool may_wait = false;
-  if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block();
-  gate_.close();
-  if (may_wait) gate_.wait_until_empty();
-}
-
-Result<void> SchedulesImpl::may_block() {
-  if (StoreAccess::impl(store_).must_not_block())
-    return fail(ErrorCode::kInvalidArgument,
-                "a blocking call was made in a callback of the store, which would wait for itself; use the form that "
-                "takes a transaction, with Store::transact_async");
-  return {};
-}
-
 }  // namespace perdure

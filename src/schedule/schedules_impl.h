@@ -22,15 +22,8 @@ class SchedulesImpl : public StorePart<SchedulesImpl> {
   SchedulesImpl(Store& store, const SchedulesOptions& options);
 
   // For the public class.
-  /// Blocks. What takes more room than it gives back keeps out of the reserve.
-  template <class Body>
-  auto transact_now(Body body, Reserve reserve);
-  template <class Body>
-  auto read_now(Body body);
   void hold() { held_ = true; }
   void release();
-  /// The last handle goes.
-  void abandon();
   schedule::Zones& zones() { return zones_; }
   /// Store time, by which everybody who has acted is not ahead.
   WallTime now(Transaction& txn);
@@ -41,7 +34,6 @@ class SchedulesImpl : public StorePart<SchedulesImpl> {
 
  private:
   using Loop = DueLoop<SchedulesImpl>;
-  Result<void> may_block();
   Loop::Turn turn(Transaction& txn, WallTime now);
   void tell(const schedule::TickNote& note);
 
@@ -50,23 +42,5 @@ class SchedulesImpl : public StorePart<SchedulesImpl> {
   std::atomic<bool> held_;
   Loop loop_;
 };
-
-template <class Body>
-auto SchedulesImpl::transact_now(Body body, Reserve reserve) {
-  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
-  auto use = enter();
-  if (!use) return Result<R>(std::unexpected(closed_error()));
-  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
-  return store_.transact(std::move(body), {.reserve = reserve});
-}
-
-template <class Body>
-auto SchedulesImpl::read_now(Body body) {
-  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Reader&>>::Value;
-  auto use = enter();
-  if (!use) return Result<R>(std::unexpected(closed_error()));
-  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
-  return store_.read(std::move(body));
-}
 
 }  // namespace perdure

@@ -38,6 +38,15 @@ class StorePart : public std::enable_shared_from_this<Self> {
   /// this is going away; but never in a simulated process that has died. No lock may be held.
   template <class Body, class Answered>
   void transact(Body body, Answered answered, const TransactOptions& options);
+  /// The same for calls that block, with the errors of may_block.
+  template <class Body>
+  auto transact_now(Body body, const TransactOptions& options);
+  template <class Body>
+  auto read_now(Body body);
+  /// Errors: kInvalidArgument where a blocking call would wait for itself.
+  Result<void> may_block();
+  /// The last handle goes: nobody gets in any more, and those who are inside are waited for, where that is possible.
+  void abandon();
   /// What is answered to those who come too late.
   Error closed_error() const { return {ErrorCode::kClosed, name_ + " are closed"}; }
 
@@ -101,6 +110,39 @@ void StorePart<Self>::transact(Body body, Answered answered, const TransactOptio
         answered(std::move(result), receipt);
       },
       options);
+}
+
+template <class Self>
+template <class Body>
+auto StorePart<Self>::transact_now(Body body, const TransactOptions& options) {
+  using R = typename internal::BodyResult<std::invoke_result_t<Body&, Transaction&>>::Value;
+  auto use = enter();
+  if (!use) return Result<R>(std::unexpected(closed_error()));
+  if (auto allowed = may_block(); !allowed) return Result<R>(std::unexpected(std::move(allowed.error())));
+  return store_.transact(std::move(body), options);
+}
+
+template <class Self>
+template <class Body>
+auto StorePart<Self>::read_now(Body body) {
+  return transact_now([&body](Transaction& txn) { return body(static_cast<Reader&>(txn)); }, {});
+}
+
+template <class Self>
+Result<void> StorePart<Self>::may_block() {
+  if (auto use = enter(); use && StoreAccess::impl(store_).must_not_block())
+    return fail(ErrorCode::kInvalidArgument,
+                "a blocking call was made in a callback of the store, which would wait for itself; use the "
+                "asynchronous form, or the one that takes a transaction with Store::transact_async");
+  return {};
+}
+
+template <class Self>
+void StorePart<Self>::abandon() {
+  bool may_wait = false;
+  if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block();
+  gate_.close();
+  if (may_wait) gate_.wait_until_empty();
 }
 
 }  // namespace perdure

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "perdure/error.h"
 #include "perdure/transaction.h"
 
@@ -22,5 +25,12 @@ class SystemAccess {
   TransactionState& state_;
   const bool before_;
 };
+
+/// What is wrong makes the transaction fail.
+template <class T>
+T in_txn(Reader& txn, Result<T> result) {
+  if (!result) SystemAccess(txn).refuse(std::move(result.error()));
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
 
 }  // namespace perdure

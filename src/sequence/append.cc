@@ -1,0 +1,158 @@
+#include "sequence/append.h"
+
+#include <algorithm>
+
+#include "base/seeded_bug.h"
+#include "sequence/number_cache.h"
+#include "session/rows.h"
+#include "store/system_access.h"
+
+namespace perdure::sequence {
+namespace {
+
+constexpr std::size_t kDrawnMax = 65'535;
+
+std::string quoted(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+std::string partition_text(const Place& place) {
+  return "the partition " + quoted(place.name);
+}
+
+/// The numbers that a transaction draws: each is read once, and written once, however often it is drawn from.
+class Drawer {
+ public:
+  Drawer(Transaction& txn, const Place& place) : txn_(txn), place_(place) {}
+
+  Number next(const SeqKey& key, Number initial, const std::string& sequence) {
+    auto [found, is_new] = last_.try_emplace(key, 0);
+    if (is_new) found->second = decode_number(txn_.get(place_.number_key(key)));
+    Number& last = found->second;
+    if (last == UINT64_MAX)
+      SystemAccess(txn_).refuse({ErrorCode::kTooLarge, "sequence " + quoted(sequence) + " of workspace " +
+                                                           std::to_string(static_cast<std::uint64_t>(key.workspace)) +
+                                                           " has no number left: 2^64 - 1 was the last"});
+    return last = std::max(last + 1, initial);
+  }
+
+  void write() {
+    for (auto& [key, number] : last_) txn_.set(place_.number_key(key), encode_number(number));
+  }
+
+ private:
+  Transaction& txn_;
+  const Place& place_;
+  NumberMap last_;
+};
+
+/// What the event draws, by the names that it has them by.
+Drawn draw(Transaction& txn, Drawer& drawer, const Place& place, const PartitionRow& partition,
+           const PartitionRow::Type& type, const PreparedAppend& event) {
+  Drawn drawn;
+  drawn.reserve(event.next.size());
+  for (const std::string& sequence : event.next) {
+    auto seq = partition.seq(sequence);
+    auto initial = seq ? type.floors.find(*seq) : type.floors.end();
+    if (initial == type.floors.end())
+      SystemAccess(txn).refuse({ErrorCode::kInvalidArgument, "the type " + quoted(event.type) + " of " +
+                                                                 partition_text(place) + " has no sequence " +
+                                                                 quoted(sequence) + "; nothing was drawn"});
+    drawn.emplace_back(*seq, drawer.next({event.workspace, *seq}, initial->second, sequence));
+  }
+  return drawn;
+}
+
+}  // namespace
+
+Result<Bytes> encode_payload(const Value& payload) {
+  if (auto good = payload.check("the payload"); !good) return std::unexpected(std::move(good.error()));
+  if (payload.encoded_size() > kLogPayloadBytesMax)
+    return fail(ErrorCode::kTooLarge, "the payload has " + std::to_string(payload.encoded_size()) +
+                                          " bytes when encoded; at most " + std::to_string(kLogPayloadBytesMax) +
+                                          " are allowed");
+  return payload.encode();
+}
+
+Result<PreparedAppend> prepare(const Append& event) {
+  if (event.next.size() > kDrawnMax)
+    return fail(ErrorCode::kInvalidArgument, "an event draws at most " + std::to_string(kDrawnMax) + " numbers");
+  auto payload = encode_payload(event.payload);
+  if (!payload) return std::unexpected(std::move(payload.error()));
+  return PreparedAppend{event.type, WorkspaceId{event.workspace}, event.next, std::move(*payload)};
+}
+
+void refuse_if_owned(Transaction& txn, const Place& place) {
+  if (seeded(SeededBug::kAppendBesideOwner)) return;
+  auto lease = session::read_lease(txn, place.lease);
+  if (!lease || !session::is_open(txn, lease->session)) return;
+  SystemAccess(txn).refuse({ErrorCode::kWrongState, partition_text(place) + " is owned by the session " +
+                                                        lease->session.to_string() +
+                                                        "; append through its sequencer, or wait until it ends"});
+}
+
+CaughtUp catch_up(Transaction& txn, const Place& place, std::size_t most) {
+  LogOffset offset = decode_number(txn.get(place.offset));
+  if (seeded(SeededBug::kTrustTheNumbers)) return {offset, false};
+  // Mostly there is nothing, and then this look is what keeps an offset from being taken twice.
+  if (txn.get_range(place.log_from(offset + 1), {.limit = 1}).empty()) return {offset, false};
+  auto rows = txn.get_range(place.log_from(offset + 1), {.limit = most + 1});
+  bool behind = rows.size() > most;
+  if (behind) rows.pop_back();
+  NumberMap numbers;
+  std::vector<SeqValue> drawn;
+  for (const Row& row : rows) {
+    if (!EntryRow::decode_numbers(row.value, drawn))
+      SystemAccess(txn).refuse(
+          {ErrorCode::kCorrupt, "an entry in the log of " + partition_text(place) + " cannot be read; run verify"});
+    for (const SeqValue& value : drawn) {
+      Number& number = numbers[value.key];
+      number = std::max(number, value.number);
+    }
+  }
+  for (auto& [key, number] : numbers) {
+    Bytes row = place.number_key(key);
+    if (number > decode_number(txn.get(row))) txn.set(row, encode_number(number));
+  }
+  offset = in_txn(txn, offset_of(place, rows.back().key));
+  txn.set(place.offset, encode_number(offset));
+  return {offset, behind};
+}
+
+std::vector<Appended> append_all(Transaction& txn, const Place& place, const PartitionRow& partition, LogOffset last,
+                                 std::span<const PreparedAppend> events, WallTime now) {
+  std::vector<Appended> appended;
+  appended.reserve(events.size());
+  Drawer drawer(txn, place);
+  for (const PreparedAppend& event : events) {
+    auto kind = partition.kind(event.type);
+    if (!kind)
+      SystemAccess(txn).refuse({ErrorCode::kInvalidArgument,
+                                partition_text(place) + " has no type " + quoted(event.type) + "; nothing was drawn"});
+    if (last == UINT64_MAX)
+      SystemAccess(txn).refuse(
+          {ErrorCode::kTooLarge, "the log of " + partition_text(place) + " has no offset left: 2^64 - 1 was the last"});
+    Drawn drawn = draw(txn, drawer, place, partition, partition.type(*kind), event);
+    Appended& one = appended.emplace_back(++last);
+    for (auto [seq, number] : drawn) one.numbers.push_back(number);
+    txn.set(place.log_key(last), EntryRow{*kind, event.workspace, now, std::move(drawn), {}, event.payload}.encode());
+  }
+  drawer.write();
+  txn.set(place.offset, encode_number(last));
+  return appended;
+}
+
+void write_entry(Transaction& txn, const Place& place, const PartitionRow& partition, LogOffset offset,
+                 const EntryRow& entry) {
+  Bytes key = place.log_key(offset);
+  if (partition.trust != Trust::kNobody && txn.get(key))
+    SystemAccess(txn).refuse(violation(
+        place, "there is an entry at offset " + std::to_string(offset) + " already; actualize the sequencer"));
+  txn.set(key, entry.encode());
+}
+
+Error violation(const Place& place, const std::string& what) {
+  return {ErrorCode::kWrongState, "sequences violation in " + partition_text(place) + ": " + what};
+}
+
+}  // namespace perdure::sequence

@@ -1,0 +1,71 @@
+// The background beside the foreground, on real threads: for the sanitizers, and for what only chance finds.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "perdure/sequence.h"
+
+namespace perdure::sequence {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kRepetitions = 1'000;
+
+/// SEQ-U11: events, flushes, actualizing and looks at the status, while all is stored behind them at once.
+TEST(SequencerRace, NothingIsHandedOutTwiceAndNothingRaces) {
+  Store store = *Store::open("memory:");
+  Sequences sequences = *Sequences::open(store);
+  ASSERT_TRUE(sequences.set("p", {.types = {{"shop", {{"invoice", 1}, {"order", 100}}}}}));
+  Session session = *Session::open(store);
+  auto owner = sequences.own(session, "p").value();
+  WorkspaceKind shop = owner.kind("shop").value();
+  SeqId seqs[] = {owner.seq("invoice").value(), owner.seq("order").value()};
+  SequencerParams params = owner.params();
+  params.flush_timeout = 0ms;
+  params.unflushed_max = 2;
+  params.cached_max = 1;
+
+  std::optional<Sequencer> sequencer;
+  LogOffset last = 0;
+  std::map<SeqKey, Number> numbers;
+  for (int life = 0; life < 10; ++life) {
+    sequencer.emplace(Sequencer::open(store, params, owner.storage()).value());
+    std::jthread watcher([&](const std::stop_token& end) {
+      while (!end.stop_requested()) (void)sequencer->status();
+    });
+    for (int i = 0; i < kRepetitions / 10; ++i) {
+      WorkspaceId workspace{static_cast<std::uint64_t>(i % 3)};
+      auto offset = sequencer->start(shop, workspace);
+      while (!offset) {
+        ASSERT_TRUE(sequencer->wait_ready(20s)) << to_string(offset.error());
+        offset = sequencer->start(shop, workspace);
+      }
+      ASSERT_EQ(*offset, last + 1);
+      LogWrite entry{shop, workspace};
+      for (SeqId seq : seqs) {
+        Number number = sequencer->next(seq).value();
+        Number& before = numbers[{workspace, seq}];
+        ASSERT_EQ(number, before == 0 && seq == seqs[1] ? 100 : before + 1);
+        if (i % 5 != 0) before = number;
+        entry.numbers.emplace_back(seq, number);
+      }
+      if (i % 5 == 0) {
+        sequencer->actualize();
+        continue;
+      }
+      ASSERT_TRUE(store.transact([&](Transaction& txn) { owner.write(txn, *offset, entry); }));
+      last = *offset;
+      sequencer->flush();
+    }
+    watcher.request_stop();
+    watcher.join();
+    // Dropped with whatever is under way.
+    sequencer.reset();
+  }
+}
+
+}  // namespace
+}  // namespace perdure::sequence
