@@ -122,7 +122,7 @@ class PartitionStorage;
 /// A partition that this process has for itself, as long as its lease is held. Copies share it. Thread-safe.
 class PERDURE_EXPORT OwnedPartition {
  public:
-  /// Its kinds and sequences, as they were when it was taken, for a sequencer on `storage`.
+  /// Its kinds and sequences, for a sequencer on `storage`. They, and its trust, are as they were when it was taken.
   [[nodiscard]] SequencerParams params() const;
   [[nodiscard]] std::shared_ptr<SeqStorage> storage() const;
   /// The ids of names. Errors: kInvalidArgument.
@@ -134,6 +134,9 @@ class PERDURE_EXPORT OwnedPartition {
   void write(Transaction& txn, LogOffset offset, const LogWrite& entry) const;
 
   const Lease& lease() const;
+  /// Gives it back, as Lease::release does: close the sequencer first.
+  [[nodiscard]] Result<void> release();
+  void release_async(std::move_only_function<void(Result<void>)> done);
 
  private:
   friend class SequencesImpl;
@@ -175,9 +178,12 @@ class PERDURE_EXPORT Sequences {
 
   /// Appends an event, and draws its numbers.
   /// Errors, and nothing was drawn: kInvalidArgument for a type or sequence that there is not; kNotFound for the
-  /// partition; kTooLarge for the payload, and when 2^64 - 1 was drawn; kWrongState if somebody has it for himself.
+  /// partition; kTooLarge for the payload, and when 2^64 - 1 was drawn; kWrongState if somebody has it for himself. And
+  /// those of a transaction: after kCommitUnknown it may be there; to repeat it safely, append in a transaction that
+  /// also looks for, and writes, a row of your own.
   /// Crash: the event and its numbers are there, or neither.
   Result<Appended> append(std::string_view partition, Append event);
+  /// `done` is called once, on one of the store's threads, or in this call if something is wrong.
   void append_async(std::string_view partition, Append event, std::move_only_function<void(Result<Appended>)> done);
   Appended append(Transaction& txn, std::string_view partition, const Append& event);
   /// Several in one transaction, in their order.

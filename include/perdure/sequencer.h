@@ -74,7 +74,8 @@ class PERDURE_EXPORT SeqStorage {
   /// The offset that was last written; 0 if none was.
   virtual void read_offset(Done<LogOffset> done) = 0;
   /// Puts numbers in the place of those that are there, and the offset up to which the log is in them: all of it at
-  /// once or, where that cannot be, the offset last.
+  /// once or, where that cannot be, the offset last. One whose offset is below that which is stored does nothing: it
+  /// was given up, and comes late.
   virtual void write(std::vector<SeqValue> numbers, LogOffset offset, Done<void> done) = 0;
   /// Gives `batcher` the entries of the log from `from` on, in the order of their offsets, until it has enough or the
   /// log ends. It must not be called any more once `done` is.
@@ -153,9 +154,10 @@ class PERDURE_EXPORT Sequencer {
   void actualize();
 
   /// Calls `ready` once, in this call or on one of the store's threads, when `start` may be worth a try again, or has
-  /// failed for good. Replaces an earlier one; dropped when it is closed.
+  /// failed for good. Replaces an earlier one; dropped when the sequencer is closed.
   void when_ready(std::move_only_function<void()> ready);
-  /// The same as a blocking call: whether it happened within `timeout`.
+  /// The same as a blocking call: whether it happened within `timeout`; false at once in callbacks of the store, and
+  /// when the sequencer is closed meanwhile.
   [[nodiscard]] bool wait_ready(Duration timeout);
 
   SequencerStatus status() const;

@@ -83,7 +83,6 @@ constexpr SeededBugInfo kBugs[] = {
     {kLastInsteadOfMost,    "last_instead_of_most",   "recovery takes the last number in the log instead of the largest"},
     {kOffsetBeforeNumbers,  "offset_before_numbers",  "an offset is stored, and its numbers are not"},
     {kNumberWithoutFence,   "number_without_fence",   "the owner of a partition writes without looking whether it still is"},
-    {kAppendBesideOwner,    "append_beside_owner",    "events are appended to a partition that somebody has for himself"},
     {kTrustTheNumbers,      "trust_the_numbers",      "an append takes the stored numbers for those of the log"},
 };
 // clang-format on

@@ -92,7 +92,6 @@ enum class SeededBug {
   kLastInsteadOfMost,
   kOffsetBeforeNumbers,
   kNumberWithoutFence,
-  kAppendBesideOwner,
   kTrustTheNumbers,
 };
 

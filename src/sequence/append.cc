@@ -10,7 +10,10 @@
 namespace perdure::sequence {
 namespace {
 
-constexpr std::size_t kDrawnMax = 65'535;
+/// One transaction brings so much up to the log, whatever its entries are like.
+constexpr std::size_t kCatchUpNumbers = 5'000;
+constexpr std::size_t kCatchUpBytes = 1'000'000;
+constexpr std::size_t kCatchUpPage = 20;
 
 std::string quoted(std::string_view text) {
   return "\"" + std::string(text) + "\"";
@@ -27,7 +30,7 @@ class Drawer {
 
   Number next(const SeqKey& key, Number initial, const std::string& sequence) {
     auto [found, is_new] = last_.try_emplace(key, 0);
-    if (is_new) found->second = decode_number(txn_.get(place_.number_key(key)));
+    if (is_new) found->second = read_number(txn_, place_.number_key(key));
     Number& last = found->second;
     if (last == UINT64_MAX)
       SystemAccess(txn_).refuse({ErrorCode::kTooLarge, "sequence " + quoted(sequence) + " of workspace " +
@@ -82,26 +85,28 @@ Result<PreparedAppend> prepare(const Append& event) {
   return PreparedAppend{event.type, WorkspaceId{event.workspace}, event.next, std::move(*payload)};
 }
 
-void refuse_if_owned(Transaction& txn, const Place& place) {
-  if (seeded(SeededBug::kAppendBesideOwner)) return;
-  auto lease = session::read_lease(txn, place.lease);
-  if (!lease || !session::is_open(txn, lease->session)) return;
-  SystemAccess(txn).refuse({ErrorCode::kWrongState, partition_text(place) + " is owned by the session " +
-                                                        lease->session.to_string() +
-                                                        "; append through its sequencer, or wait until it ends"});
+std::optional<Error> owned_by_other(Reader& reader, const Place& place) {
+  auto lease = session::read_lease(reader, place.lease);
+  if (!lease || !session::is_open(reader, lease->session)) return std::nullopt;
+  return Error{ErrorCode::kWrongState, partition_text(place) + " is owned by the session " +
+                                           lease->session.to_string() +
+                                           "; append through its sequencer, or wait until it ends"};
 }
 
-CaughtUp catch_up(Transaction& txn, const Place& place, std::size_t most) {
-  LogOffset offset = decode_number(txn.get(place.offset));
-  if (seeded(SeededBug::kTrustTheNumbers)) return {offset, false};
-  // Mostly there is nothing, and then this look is what keeps an offset from being taken twice.
-  if (txn.get_range(place.log_from(offset + 1), {.limit = 1}).empty()) return {offset, false};
-  auto rows = txn.get_range(place.log_from(offset + 1), {.limit = most + 1});
-  bool behind = rows.size() > most;
-  if (behind) rows.pop_back();
-  NumberMap numbers;
-  std::vector<SeqValue> drawn;
-  for (const Row& row : rows) {
+namespace {
+
+/// A part of the log, and the largest numbers in it.
+struct Tail {
+  LogOffset last;
+  NumberMap numbers = {};
+  std::size_t entries = 0;
+  std::size_t bytes = 0;
+
+  bool full(std::size_t most) const {
+    return entries >= most || numbers.size() >= kCatchUpNumbers || bytes >= kCatchUpBytes;
+  }
+  void take(Transaction& txn, const Place& place, const Row& row) {
+    std::vector<SeqValue> drawn;
     if (!EntryRow::decode_numbers(row.value, drawn))
       SystemAccess(txn).refuse(
           {ErrorCode::kCorrupt, "an entry in the log of " + partition_text(place) + " cannot be read; run verify"});
@@ -109,19 +114,44 @@ CaughtUp catch_up(Transaction& txn, const Place& place, std::size_t most) {
       Number& number = numbers[value.key];
       number = std::max(number, value.number);
     }
+    last = in_txn(txn, offset_of(place, row.key));
+    ++entries;
+    bytes += row.value.size();
   }
+};
+
+void raise_numbers(Transaction& txn, const Place& place, const NumberMap& numbers) {
   for (auto& [key, number] : numbers) {
     Bytes row = place.number_key(key);
-    if (number > decode_number(txn.get(row))) txn.set(row, encode_number(number));
+    if (number > read_number(txn, row)) txn.set(row, encode_number(number));
   }
-  offset = in_txn(txn, offset_of(place, rows.back().key));
-  txn.set(place.offset, encode_number(offset));
-  return {offset, behind};
+}
+
+}  // namespace
+
+CaughtUp catch_up(Transaction& txn, const Place& place, std::size_t most) {
+  LogOffset offset = read_number(txn, place.offset);
+  if (seeded(SeededBug::kTrustTheNumbers)) return {offset, false};
+  Tail tail{.last = offset};
+  bool behind = true;
+  // Mostly there is nothing, and then this look is what keeps an offset from being taken twice.
+  while (behind && !tail.full(most) && tail.last != UINT64_MAX) {
+    std::size_t page = tail.entries == 0 ? 1 : kCatchUpPage;
+    auto rows = txn.get_range(place.log_from(tail.last + 1), {.limit = page});
+    for (const Row& row : rows) tail.take(txn, place, row);
+    behind = rows.size() == page;
+  }
+  if (tail.last == UINT64_MAX) behind = false;
+  if (tail.entries == 0) return {offset, false};
+  raise_numbers(txn, place, tail.numbers);
+  txn.set(place.offset, encode_number(tail.last));
+  return {tail.last, behind};
 }
 
 std::vector<Appended> append_all(Transaction& txn, const Place& place, const PartitionRow& partition, LogOffset last,
                                  std::span<const PreparedAppend> events, WallTime now) {
   std::vector<Appended> appended;
+  if (events.empty()) return appended;
   appended.reserve(events.size());
   Drawer drawer(txn, place);
   for (const PreparedAppend& event : events) {
@@ -132,7 +162,7 @@ std::vector<Appended> append_all(Transaction& txn, const Place& place, const Par
     if (last == UINT64_MAX)
       SystemAccess(txn).refuse(
           {ErrorCode::kTooLarge, "the log of " + partition_text(place) + " has no offset left: 2^64 - 1 was the last"});
-    Drawn drawn = draw(txn, drawer, place, partition, partition.type(*kind), event);
+    Drawn drawn = draw(txn, drawer, place, partition, *partition.type(*kind), event);
     Appended& one = appended.emplace_back(++last);
     for (auto [seq, number] : drawn) one.numbers.push_back(number);
     txn.set(place.log_key(last), EntryRow{*kind, event.workspace, now, std::move(drawn), {}, event.payload}.encode());
@@ -149,6 +179,14 @@ void write_entry(Transaction& txn, const Place& place, const PartitionRow& parti
     SystemAccess(txn).refuse(violation(
         place, "there is an entry at offset " + std::to_string(offset) + " already; actualize the sequencer"));
   txn.set(key, entry.encode());
+  // Recovery begins behind the stored offset, and would never see what is written before it.
+  if (offset > read_number(txn, place.offset)) return;
+  NumberMap numbers;
+  for (auto [seq, number] : entry.numbers) {
+    Number& most = numbers[{entry.workspace, seq}];
+    most = std::max(most, number);
+  }
+  raise_numbers(txn, place, numbers);
 }
 
 Error violation(const Place& place, const std::string& what) {

@@ -23,8 +23,8 @@ struct PreparedAppend {
 Result<PreparedAppend> prepare(const Append& event);
 Result<Bytes> encode_payload(const Value& payload);
 
-/// Refuses if somebody has the partition for himself.
-void refuse_if_owned(Transaction& txn, const Place& place);
+/// Why it cannot be appended to, if somebody has the partition for himself.
+std::optional<Error> owned_by_other(Reader& reader, const Place& place);
 
 /// Where the stored numbers are.
 struct CaughtUp {
@@ -32,7 +32,8 @@ struct CaughtUp {
   /// The log goes on after it.
   bool behind = false;
 };
-/// Brings the stored numbers to the end of the log, from where its last owner left them; reads `most` entries at most.
+/// Brings the stored numbers towards the end of the log, from where its last owner left them: by `most` entries, and
+/// by no more than a transaction can take.
 CaughtUp catch_up(Transaction& txn, const Place& place, std::size_t most);
 
 /// Appends after `last`, which is the end of the log.

@@ -1,5 +1,7 @@
 #include "sequence/partition_storage.h"
 
+#include <algorithm>
+
 #include "base/seeded_bug.h"
 #include "sequence/append.h"
 #include "sequence/sequences_impl.h"
@@ -8,7 +10,12 @@
 namespace perdure {
 namespace {
 
-constexpr std::size_t kScanRows = 2'000;
+/// Entries that are read at once: as many as make a megabyte, more or less.
+constexpr std::size_t kScanRowsMin = 8;
+constexpr std::size_t kScanRowsMax = 2'048;
+constexpr std::size_t kScanBytes = 1'000'000;
+/// Numbers that one transaction writes.
+constexpr std::size_t kWriteMax = 2'000;
 /// They free nothing, but without them nobody can go on.
 constexpr TransactOptions kShortWrite = {.body = Body::kShort, .reserve = Reserve::kMayUse};
 
@@ -24,6 +31,7 @@ struct Scan {
   LogOffset from;
   SeqStorage::Batcher batcher;
   SeqStorage::Done<void> done;
+  std::size_t rows_max = kScanRowsMin * 8;
 
   static void go_on(const std::shared_ptr<Scan>& scan);
   /// Whether there may be more of it. Errors: kCorrupt.
@@ -32,9 +40,9 @@ struct Scan {
 
 void Scan::go_on(const std::shared_ptr<Scan>& scan) {
   scan->node.transact(
-      [range = scan->place->log_from(scan->from)](Transaction& txn) {
+      [range = scan->place->log_from(scan->from), rows_max = scan->rows_max](Transaction& txn) {
         SystemAccess access(txn);
-        return txn.snapshot().get_range(range, {.limit = kScanRows});
+        return txn.snapshot().get_range(range, {.limit = rows_max});
       },
       [scan](Result<std::vector<Row>> rows, Receipt) {
         if (!rows) return scan->done(std::unexpected(std::move(rows.error())));
@@ -49,7 +57,9 @@ void Scan::go_on(const std::shared_ptr<Scan>& scan) {
 
 Result<bool> Scan::give(const std::vector<Row>& rows) {
   std::vector<SeqValue> numbers;
+  std::size_t bytes = 0;
   for (const Row& row : rows) {
+    bytes += row.value.size();
     auto offset = sequence::offset_of(*place, row.key);
     if (!offset) return std::unexpected(std::move(offset.error()));
     if (!sequence::EntryRow::decode_numbers(row.value, numbers))
@@ -58,7 +68,9 @@ Result<bool> Scan::give(const std::vector<Row>& rows) {
     if (batcher(numbers, *offset) == SeqStorage::More::kEnough || *offset == UINT64_MAX) return false;
     from = *offset + 1;
   }
-  return rows.size() == kScanRows;
+  bool more = rows.size() == rows_max;
+  rows_max = bytes < kScanBytes ? std::min(rows_max * 2, kScanRowsMax) : std::max(rows_max / 2, kScanRowsMin);
+  return more;
 }
 
 }  // namespace
@@ -74,7 +86,7 @@ void PartitionStorage::read_numbers(std::vector<SeqKey> keys, Done<std::vector<N
       [rows = std::move(rows)](Transaction& txn) {
         SystemAccess access(txn);
         std::vector<Number> numbers;
-        for (const auto& value : txn.get_many(rows)) numbers.push_back(sequence::decode_number(value));
+        for (const auto& value : txn.get_many(rows)) numbers.push_back(sequence::decode_number(txn, value));
         return numbers;
       },
       [done = std::move(done)](Result<std::vector<Number>> numbers, Receipt) mutable { done(std::move(numbers)); }, {});
@@ -84,24 +96,50 @@ void PartitionStorage::read_offset(Done<LogOffset> done) {
   node_->transact(
       [key = place_->offset](Transaction& txn) {
         SystemAccess access(txn);
-        return sequence::decode_number(txn.get(key));
+        return sequence::read_number(txn, key);
       },
       [done = std::move(done)](Result<LogOffset> offset, Receipt) mutable { done(std::move(offset)); }, {});
 }
 
+/// Numbers in parts, and the offset with the last of them.
+struct PartitionStorage::Write {
+  SequencesImpl& node;
+  PlacePtr place;
+  Lease lease;
+  std::vector<SeqValue> numbers;
+  LogOffset offset;
+  Done<void> done;
+  std::size_t first = 0;
+
+  void put(Transaction& txn, std::size_t end) const {
+    fence(txn, lease);
+    SystemAccess access(txn);
+    // One that was given up, and comes late, must not take anything back.
+    if (sequence::read_number(txn, place->offset) > offset) return;
+    if (end == numbers.size()) txn.set(place->offset, sequence::encode_number(offset));
+    if (seeded(SeededBug::kOffsetBeforeNumbers) && offset % 2 == 0) return;
+    for (std::size_t i = first; i < end; ++i)
+      txn.set(place->number_key(numbers[i].key), sequence::encode_number(numbers[i].number));
+  }
+  static void go_on(const std::shared_ptr<Write>& write) {
+    std::size_t end = std::min(write->first + kWriteMax, write->numbers.size());
+    write->node.transact([write, end](Transaction& txn) { write->put(txn, end); },
+                         [write, end](Result<void> written, Receipt) {
+                           write->first = end;
+                           if (!written || end == write->numbers.size()) return write->done(std::move(written));
+                           go_on(write);
+                         },
+                         kShortWrite);
+  }
+};
+
 void PartitionStorage::write(std::vector<SeqValue> numbers, LogOffset offset, Done<void> done) {
-  node_->transact(
-      [lease = lease_, place = place_, numbers = std::move(numbers), offset](Transaction& txn) {
-        fence(txn, lease);
-        SystemAccess access(txn);
-        // One that was given up, and comes late, must not take anything back.
-        if (sequence::decode_number(txn.get(place->offset)) > offset) return;
-        txn.set(place->offset, sequence::encode_number(offset));
-        if (seeded(SeededBug::kOffsetBeforeNumbers) && !numbers.empty() && offset % 2 == 0) return;
-        for (const SeqValue& value : numbers)
-          txn.set(place->number_key(value.key), sequence::encode_number(value.number));
-      },
-      [done = std::move(done)](Result<void> written, Receipt) mutable { done(std::move(written)); }, kShortWrite);
+  for (const SeqValue& value : numbers)
+    if (!partition_->name_of(value.key.seq))
+      return done(fail(ErrorCode::kInvalidArgument, "the partition \"" + place_->name +
+                                                        "\" does not have the sequence of a number; open its "
+                                                        "sequencer with OwnedPartition::params"));
+  Write::go_on(std::make_shared<Write>(*node_, place_, lease_, std::move(numbers), offset, std::move(done)));
 }
 
 void PartitionStorage::scan_log(LogOffset from, Batcher batcher, Done<void> done) {
@@ -112,9 +150,13 @@ void PartitionStorage::write_entry(Transaction& txn, LogOffset offset, const Log
   fence(txn, lease_);
   SystemAccess access(txn);
   Bytes payload = in_txn(txn, sequence::encode_payload(entry.payload));
-  bool known = static_cast<std::size_t>(entry.kind) < partition_->types.size();
-  for (const auto* drawn : {&entry.numbers, &entry.updated})
-    for (auto [seq, number] : *drawn) known = known && static_cast<std::size_t>(seq) < partition_->sequences.size();
+  bool known = partition_->type(entry.kind) != nullptr;
+  for (const auto* drawn : {&entry.numbers, &entry.updated}) {
+    for (auto [seq, number] : *drawn) known = known && partition_->name_of(seq);
+    if (drawn->size() > sequence::kDrawnMax)
+      access.refuse({ErrorCode::kInvalidArgument,
+                     "an entry has at most " + std::to_string(sequence::kDrawnMax) + " numbers of each sort"});
+  }
   if (!known || offset == 0)
     access.refuse(
         {ErrorCode::kInvalidArgument,

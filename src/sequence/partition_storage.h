@@ -31,6 +31,7 @@ class PartitionStorage final : public SeqStorage {
   const Lease& lease() const { return lease_; }
 
  private:
+  struct Write;
   const std::shared_ptr<SequencesImpl> node_;
   const PlacePtr place_;
   const PartitionPtr partition_;

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/endian.h"
 #include "session/rows.h"
+#include "store/system_access.h"
 
 namespace perdure::sequence {
 namespace {
@@ -106,21 +107,19 @@ std::optional<WorkspaceKind> PartitionRow::kind(std::string_view type) const {
   return WorkspaceKind(static_cast<std::uint16_t>(found - types.begin()));
 }
 
-const std::string& PartitionRow::name_of(SeqId seq) const {
-  check(static_cast<std::size_t>(seq) < sequences.size(), "a number of a sequence that its partition does not have");
-  return sequences[static_cast<std::size_t>(seq)];
+const std::string* PartitionRow::name_of(SeqId seq) const {
+  return static_cast<std::size_t>(seq) < sequences.size() ? &sequences[static_cast<std::size_t>(seq)] : nullptr;
 }
 
-const PartitionRow::Type& PartitionRow::type(WorkspaceKind kind) const {
-  check(static_cast<std::size_t>(kind) < types.size(), "an entry of a type that its partition does not have");
-  return types[static_cast<std::size_t>(kind)];
+const PartitionRow::Type* PartitionRow::type(WorkspaceKind kind) const {
+  return static_cast<std::size_t>(kind) < types.size() ? &types[static_cast<std::size_t>(kind)] : nullptr;
 }
 
 PartitionSpec PartitionRow::spec() const {
   PartitionSpec spec{.types = {}, .trust = trust};
   for (const Type& one : types) {
     SequenceFloors& floors = spec.types[one.name];
-    for (auto [id, initial] : one.floors) floors[name_of(id)] = initial;
+    for (auto [id, initial] : one.floors) floors[*name_of(id)] = initial;
   }
   return spec;
 }
@@ -176,6 +175,7 @@ Result<PartitionRow> PartitionRow::decode(BytesView value) {
 }
 
 Bytes EntryRow::encode() const {
+  check(numbers.size() <= kDrawnMax && updated.size() <= kDrawnMax, "an entry of a log has too many numbers");
   Bytes out;
   out.reserve(kHeaderBytes + (numbers.size() + updated.size()) * kNumberBytes + payload.size());
   out.push_back(kFormat);
@@ -226,8 +226,10 @@ Bytes encode_number(std::uint64_t number) {
   return out;
 }
 
-std::uint64_t decode_number(const std::optional<Bytes>& value) {
-  return value && value->size() == 8 ? load_little<std::uint64_t>(value->data()) : 0;
+std::uint64_t decode_number(Reader& reader, const std::optional<Bytes>& value) {
+  if (!value) return 0;
+  if (value->size() != 8) SystemAccess(reader).refuse(damaged("a number").error());
+  return load_little<std::uint64_t>(value->data());
 }
 
 }  // namespace perdure::sequence

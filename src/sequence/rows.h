@@ -65,8 +65,9 @@ struct PartitionRow {
 
   std::optional<SeqId> seq(std::string_view sequence) const;
   std::optional<WorkspaceKind> kind(std::string_view type) const;
-  const std::string& name_of(SeqId seq) const;
-  const Type& type(WorkspaceKind kind) const;
+  /// Null if there is none.
+  const std::string* name_of(SeqId seq) const;
+  const Type* type(WorkspaceKind kind) const;
   PartitionSpec spec() const;
   /// Adds what it has not. Errors: kInvalidArgument.
   Result<void> take(const PartitionSpec& spec);
@@ -97,8 +98,15 @@ struct EntryRow {
 /// The offset in the key of an entry. Errors: kCorrupt.
 Result<LogOffset> offset_of(const Place& place, BytesView key);
 
-/// Offsets and numbers; nothing is 0.
+/// Offsets and numbers.
 Bytes encode_number(std::uint64_t number);
-std::uint64_t decode_number(const std::optional<Bytes>& value);
+/// 0 if there is none. What is damaged makes the transaction fail: taken for nothing, numbers would begin anew.
+std::uint64_t decode_number(Reader& reader, const std::optional<Bytes>& value);
+inline std::uint64_t read_number(Reader& reader, BytesView key) {
+  return decode_number(reader, reader.get(key));
+}
+
+/// Numbers in one entry: of each sort, for they are counted in 16 bits.
+inline constexpr std::size_t kDrawnMax = 65'535;
 
 }  // namespace perdure::sequence

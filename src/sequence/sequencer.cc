@@ -1,6 +1,8 @@
 // The public class, on top of SequencerImpl.
 #include "perdure/sequencer.h"
 
+#include <atomic>
+
 #include "runtime/latch.h"
 #include "sequence/sequencer_impl.h"
 
@@ -41,10 +43,16 @@ void Sequencer::when_ready(std::move_only_function<void()> ready) {
 }
 
 bool Sequencer::wait_ready(Duration timeout) {
-  // Shared, because who tells may come when nobody waits any more.
-  auto ready = std::make_shared<Latch>();
-  impl_->when_ready([ready] { ready->set(); });
-  return ready->wait_for(timeout);
+  if (!impl_->may_block()) return false;
+  // Shared, because who tells may come when nobody waits any more; over also when it is dropped.
+  struct Waiter {
+    Latch over;
+    std::atomic<bool> ready = false;
+  };
+  auto waiter = std::make_shared<Waiter>();
+  std::shared_ptr<void> dropped(nullptr, [waiter](void*) { waiter->over.set(); });
+  impl_->when_ready([waiter, dropped = std::move(dropped)] { waiter->ready = true; });
+  return waiter->over.wait_for(timeout) && waiter->ready;
 }
 
 SequencerStatus Sequencer::status() const {

@@ -26,6 +26,7 @@ bool SequencerImpl::may_retry(const Error& error) {
     ++failures_;
     if (phase_ != Phase::kLost) problem_ = error;
     if (final && phase_ != Phase::kClosed) phase_ = Phase::kLost;
+    final = phase_ == Phase::kLost || phase_ == Phase::kClosed;
     ready = take_ready();
   }
   if (first)
@@ -106,7 +107,7 @@ void SequencerImpl::written(const std::vector<SeqValue>& values, LogOffset offse
 
 void SequencerImpl::read_offset() {
   storage_->read_offset(answer<LogOffset>([this](Result<LogOffset> offset) {
-    if (offset) return scan(*offset + 1);
+    if (offset) return *offset == UINT64_MAX ? actualized(*offset) : scan(*offset + 1);
     if (may_retry(offset.error())) again([this] { read_offset(); });
   }));
 }
@@ -182,7 +183,7 @@ void SequencerImpl::scan_written(const ScanPtr& scan, const std::vector<SeqValue
     flushed_offset_ = scan->last;
     for (const SeqValue& value : values) cache_.put(value.key, value.number);
   }
-  if (!scan->enough) return actualized(scan->last);
+  if (!scan->enough || scan->last == UINT64_MAX) return actualized(scan->last);
   at(scheduler_.now() + params_.batch_pause, [this, from = scan->last + 1] { this->scan(from); });
 }
 

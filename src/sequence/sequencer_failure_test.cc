@@ -155,6 +155,44 @@ TEST_F(SequencerFailure, ANumberThatIsBeingReadIsRefusedByClose) {
   EXPECT_EQ(code_of(*answer), ErrorCode::kClosed);
 }
 
+// The partition is known to be lost, and the storage cannot be reached: nobody waits for a number any more.
+TEST_F(SequencerFailure, ANumberOfALostPartitionIsNotReadForEver) {
+  open();
+  event({kInvoice});
+  start(kShop, kThere);
+  storage_->held = "read_numbers";
+  std::optional<Result<Number>> answer;
+  sequencer_->next_async(kOrder, [&](Result<Number> number) { answer = std::move(number); });
+  storage_->failing = kTaken;
+  pass(1s);
+  ASSERT_TRUE(sequencer_->status().fenced);
+  storage_->failing = kDown;
+  storage_->let_go();
+  pass(1ms);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(code_of(*answer), ErrorCode::kStaleToken);
+}
+
+// A call may end what it comes from.
+TEST_F(SequencerFailure, ItMayBeDroppedInItsOwnCallbacks) {
+  open();
+  start();
+  bool answered = false;
+  sequencer_->next_async(kInvoice, [&](Result<Number>) {
+    answered = true;
+    sequencer_.reset();
+  });
+  pass(1ms);
+  EXPECT_TRUE(answered);
+  storage_->held = "scan";
+  open_only();
+  sequencer_->when_ready([&] { sequencer_.reset(); });
+  pass(1ms);
+  storage_->let_go();
+  pass(1ms);
+  EXPECT_FALSE(sequencer_);
+}
+
 // SEQ-4: a process that is told to stop while it reads its log.
 TEST_F(SequencerFailure, DroppingItWhileItActualizesIsFine) {
   storage_->held = "scan";

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/seeded_bug.h"
-#include "store/blocking.h"
+#include "runtime/latch.h"
 
 namespace perdure {
 
@@ -15,7 +15,7 @@ Result<std::shared_ptr<SequencerImpl>> SequencerImpl::open(Store store, Sequence
     for (auto& [seq, initial] : floors) check(initial >= 1, "a sequencer was opened with an initial value of 0");
   if (auto use = StoreAccess::impl(store).use(); !use) return std::unexpected(std::move(use.error()));
   auto impl = std::make_shared<SequencerImpl>(store, std::move(params), std::move(storage));
-  impl->scheduler_.post(impl->guarded([raw = impl.get()] { raw->read_offset(); }));
+  impl->begin();
   // The handle has an owner of its own, as callbacks may keep the object for a moment longer. It keeps the store open
   // as well, so that it is closed where the handle is dropped.
   SequencerImpl* raw = impl.get();
@@ -29,6 +29,18 @@ SequencerImpl::SequencerImpl(Store& store, SequencerParams params, std::shared_p
       storage_(std::move(storage)),
       cache_(static_cast<std::size_t>(params_.cached_max)) {}
 
+void SequencerImpl::begin() {
+  std::uint64_t number = StoreAccess::impl(store_).before_close([weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->store_closing();
+  });
+  {
+    MutexLock lock(mutex_);
+    before_close_ = number;
+  }
+  if (number == 0) return store_closing();
+  scheduler_.post(guarded([this] { read_offset(); }));
+}
+
 // The grammar.
 
 void SequencerImpl::must_be_open() const {
@@ -38,6 +50,7 @@ void SequencerImpl::must_be_open() const {
 void SequencerImpl::must_have_begun() const {
   must_be_open();
   check(event_.has_value(), "next, flush or actualize of a sequencer without start");
+  check(!reading_, "a call of a sequencer while a number is being read");
 }
 
 Result<LogOffset> SequencerImpl::start(WorkspaceKind kind, WorkspaceId workspace) {
@@ -94,30 +107,41 @@ Number* SequencerImpl::Event::find(SeqId seq) {
 }
 
 Result<Number> SequencerImpl::next(SeqId seq) {
+  std::shared_ptr<Promise<Result<Number>>> promise;
   {
     MutexLock lock(mutex_);
     if (auto drawn = try_next(seq)) return std::move(*drawn);
+    if (auto allowed = may_block(); !allowed) return std::unexpected(std::move(allowed.error()));
+    promise = std::make_shared<Promise<Result<Number>>>();
+    reading_.emplace(seq, [promise](Result<Number> number) { promise->set(std::move(number)); });
   }
-  return block<Number>(*this, [&](NextDone done) { next(seq, std::move(done)); });
+  begin_reading();
+  return promise->take();
 }
 
 void SequencerImpl::next(SeqId seq, NextDone done) {
   std::optional<Result<Number>> drawn;
   {
     MutexLock lock(mutex_);
-    check(!reading_, "next of a sequencer while another is under way");
     drawn = try_next(seq);
     if (!drawn) reading_.emplace(seq, std::move(done));
   }
   if (drawn) return done(std::move(*drawn));
+  begin_reading();
+}
+
+void SequencerImpl::begin_reading() {
   if (auto use = enter()) return read_numbers();
-  NextDone refused;
+  refuse_reading(closed_while_reading());
+}
+
+void SequencerImpl::refuse_reading(const Error& why) {
+  std::optional<Reading> refused;
   {
     MutexLock lock(mutex_);
-    if (reading_) refused = std::move(reading_->done);
-    reading_.reset();
+    refused.swap(reading_);
   }
-  if (refused) refused(std::unexpected(closed_while_reading()));
+  if (refused) refused->done(std::unexpected(why));
 }
 
 std::optional<Result<Number>> SequencerImpl::try_next(SeqId seq) {
@@ -175,7 +199,7 @@ void SequencerImpl::numbers_read(const std::vector<SeqKey>& keys, Result<std::ve
     if (!reading_) return;
     done = std::move(reading_->done);
     if (!numbers) {
-      drawn = std::unexpected(std::move(numbers.error()));
+      drawn = std::unexpected(*problem_);
     } else {
       check(numbers->size() == keys.size(), "the storage of a sequencer answered with too many numbers or too few");
       is_well();
@@ -189,7 +213,8 @@ void SequencerImpl::numbers_read(const std::vector<SeqKey>& keys, Result<std::ve
     }
     reading_.reset();
   }
-  done(std::move(drawn));
+  // As a task of its own: it may end this, or come from a thread of the storage.
+  scheduler_.post([done = std::move(done), drawn = std::move(drawn)]() mutable { done(std::move(drawn)); });
 }
 
 // Whoever waits.
@@ -198,10 +223,14 @@ void SequencerImpl::when_ready(Task ready) {
   {
     MutexLock lock(mutex_);
     must_be_open();
-    ready_ = std::move(ready);
+    // What was there before goes outside of the lock.
+    ready.swap(ready_);
+  }
+  {
+    MutexLock lock(mutex_);
     ready = take_ready();
   }
-  tell(std::move(ready));
+  if (ready) ready();
 }
 
 Task SequencerImpl::take_ready() {
@@ -223,24 +252,43 @@ SequencerStatus SequencerImpl::status() {
 
 // The end.
 
+void SequencerImpl::store_closing() {
+  if (StoreAccess::impl(store_).muted()) return;
+  Task ready;
+  {
+    MutexLock lock(mutex_);
+    if (phase_ == Phase::kClosed) return;
+    phase_ = Phase::kLost;
+    if (!problem_ || problem_->code != ErrorCode::kStaleToken) problem_ = {ErrorCode::kClosed, "the store was closed"};
+    ready = take_ready();
+  }
+  refuse_reading(closed_while_reading());
+  if (ready) ready();
+}
+
 Result<void> SequencerImpl::close(Duration grace) {
-  NextDone reading;
   Task forgotten;
+  std::optional<Reading> refused;
+  std::uint64_t before_close;
   {
     MutexLock lock(mutex_);
     phase_ = Phase::kClosed;
     event_.reset();
-    if (reading_) reading = std::move(reading_->done);
-    reading_.reset();
-    forgotten = std::move(ready_);
+    forgotten.swap(ready_);
+    refused.swap(reading_);
+    before_close = std::exchange(before_close_, 0);
   }
-  if (reading) reading(std::unexpected(closed_while_reading()));
+  // Whoever calls this still has a handle of the store.
+  StoreAccess::impl(store_).forget_before_close(before_close);
+  if (refused) refused->done(std::unexpected(closed_while_reading()));
   bool may_wait = may_block().has_value();
   gate_.close();
   if (!may_wait) return {};
   if (!gate_.wait_until_empty(grace))
     return fail(ErrorCode::kDeadline, "the sequencer is closed, but its storage has not returned from a call");
-  storage_.reset();
+  std::shared_ptr<SeqStorage> storage;
+  MutexLock lock(mutex_);
+  storage.swap(storage_);
   return {};
 }
 

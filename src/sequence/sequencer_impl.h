@@ -34,6 +34,8 @@ class SequencerImpl : public StorePart<SequencerImpl> {
   /// `store` is kept open by the handle.
   SequencerImpl(Store& store, SequencerParams params, std::shared_ptr<SeqStorage> storage);
 
+  /// Once it is shared.
+  void begin() PERDURE_EXCLUDES(mutex_);
   Result<LogOffset> start(WorkspaceKind kind, WorkspaceId workspace) PERDURE_EXCLUDES(mutex_);
   Result<Number> next(SeqId seq) PERDURE_EXCLUDES(mutex_);
   void next(SeqId seq, NextDone done) PERDURE_EXCLUDES(mutex_);
@@ -84,7 +86,7 @@ class SequencerImpl : public StorePart<SequencerImpl> {
   /// An answer of the storage, which does nothing once this is closed.
   template <class T, class F>
   SeqStorage::Done<T> answer(F then);
-  /// Counts a failure, and says whether it is worth trying again; if not, the partition is lost.
+  /// Counts a failure, and says whether it is worth trying again; if not, the partition is lost, as `problem_` says.
   bool may_retry(const Error& error) PERDURE_EXCLUDES(mutex_);
   void again(Task task) { at(scheduler_.now() + params_.retry, std::move(task)); }
   /// The storage works.
@@ -96,8 +98,9 @@ class SequencerImpl : public StorePart<SequencerImpl> {
   bool is_full() const PERDURE_REQUIRES(mutex_) { return unflushed_.size() > params_.unflushed_max; }
   /// The one who waits, if it is time to tell him.
   Task take_ready() PERDURE_REQUIRES(mutex_);
-  static void tell(Task ready) {
-    if (ready) ready();
+  /// As a task of its own, which may well end this. Only inside of the gate.
+  void tell(Task ready) {
+    if (ready) scheduler_.post(guarded(std::move(ready)));
   }
 
   // Numbers.
@@ -105,8 +108,12 @@ class SequencerImpl : public StorePart<SequencerImpl> {
   std::optional<Result<Number>> try_next(SeqId seq) PERDURE_REQUIRES(mutex_);
   Result<Number> draw(SeqId seq, Number last) PERDURE_REQUIRES(mutex_);
   std::vector<SeqKey> keys_of_event(SeqId first) const PERDURE_REQUIRES(mutex_);
+  void begin_reading() PERDURE_EXCLUDES(mutex_);
   void read_numbers() PERDURE_EXCLUDES(mutex_);
   void numbers_read(const std::vector<SeqKey>& keys, Result<std::vector<Number>> numbers) PERDURE_EXCLUDES(mutex_);
+  /// Refuses the number that is being read, if one is.
+  void refuse_reading(const Error& why) PERDURE_EXCLUDES(mutex_);
+  void store_closing() PERDURE_EXCLUDES(mutex_);
   Error closed_while_reading() const {
     return {ErrorCode::kClosed, "the sequencer was closed while a number was read"};
   }
@@ -155,6 +162,7 @@ class SequencerImpl : public StorePart<SequencerImpl> {
   std::optional<Reading> reading_ PERDURE_GUARDED_BY(mutex_);
   Task ready_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t scanned_ PERDURE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
   std::uint64_t failures_ PERDURE_GUARDED_BY(mutex_) = 0;
   std::optional<Error> problem_ PERDURE_GUARDED_BY(mutex_);
 };

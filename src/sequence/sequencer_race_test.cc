@@ -67,5 +67,65 @@ TEST(SequencerRace, NothingIsHandedOutTwiceAndNothingRaces) {
   }
 }
 
+/// A storage that has nothing, and fails as often as it is asked for a number.
+class Unreachable final : public SeqStorage {
+ public:
+  void read_numbers(std::vector<SeqKey>, Done<std::vector<Number>> done) override {
+    done(fail(ErrorCode::kUnavailable, "never"));
+  }
+  void read_offset(Done<LogOffset> done) override { done(LogOffset{0}); }
+  void write(std::vector<SeqValue>, LogOffset, Done<void> done) override { done({}); }
+  void scan_log(LogOffset, Batcher, Done<void> done) override { done({}); }
+};
+
+constexpr WorkspaceKind kKind{1};
+constexpr SeqId kSeq{1};
+
+/// SEQ-U9: `next` is under way, and somebody closes the sequencer, or its store.
+template <class F>
+void refuses_next_when(F end) {
+  for (int i = 0; i < kRepetitions / 10; ++i) {
+    Store store = *Store::open("memory:");
+    SequencerParams params{.kinds = {{kKind, {{kSeq, 1}}}}};
+    params.retry = 0ms;
+    Sequencer sequencer = Sequencer::open(store, params, std::make_shared<Unreachable>()).value();
+    ASSERT_TRUE(sequencer.wait_ready(20s));
+    ASSERT_TRUE(sequencer.start(kKind, WorkspaceId{1}));
+    std::optional<Result<Number>> refused;
+    std::jthread caller([&] { refused = sequencer.next(kSeq); });
+    while (sequencer.status().failures == 0) std::this_thread::yield();
+    end(store, sequencer);
+    caller.join();
+    ASSERT_TRUE(refused && !*refused);
+    EXPECT_EQ(refused->error().code, ErrorCode::kClosed);
+  }
+}
+
+TEST(SequencerRace, ANumberThatIsBeingReadIsRefusedByCloseFromAnotherThread) {
+  refuses_next_when([](Store&, Sequencer& sequencer) { EXPECT_TRUE(sequencer.close()); });
+}
+
+TEST(SequencerRace, ANumberThatIsBeingReadIsRefusedByTheEndOfTheStore) {
+  refuses_next_when([](Store& store, Sequencer& sequencer) {
+    EXPECT_TRUE(store.close());
+    EXPECT_TRUE(sequencer.status().fenced);
+  });
+}
+
+TEST(SequencerRace, CloseWakesWhoWaits) {
+  class Silent final : public SeqStorage {
+   public:
+    void read_numbers(std::vector<SeqKey>, Done<std::vector<Number>>) override {}
+    void read_offset(Done<LogOffset>) override {}
+    void write(std::vector<SeqValue>, LogOffset, Done<void>) override {}
+    void scan_log(LogOffset, Batcher, Done<void>) override {}
+  };
+  Store store = *Store::open("memory:");
+  Sequencer sequencer = Sequencer::open(store, {}, std::make_shared<Silent>()).value();
+  EXPECT_FALSE(sequencer.wait_ready(1ms));
+  std::jthread waiter([&] { EXPECT_FALSE(sequencer.wait_ready(1h)); });
+  std::jthread closer([&] { EXPECT_TRUE(sequencer.close()); });
+}
+
 }  // namespace
 }  // namespace perdure::sequence

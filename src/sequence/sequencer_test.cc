@@ -1,5 +1,6 @@
 // The seed's test plan, and the rules that it leaves unsaid.
 #include <algorithm>
+#include <random>
 
 #include "sequence/sequencer_fixture.h"
 
@@ -73,6 +74,13 @@ TEST_F(Sequencing, CallsAgainstTheGrammarEndTheProcess) {
   EXPECT_DIES(sequencer_->actualize(), "without start");
   EXPECT_DIES((void)sequencer_->start(WorkspaceKind{99}, kHere), "kind of workspace that it does not know");
   start();
+  storage_->held = "read_numbers";
+  sequencer_->next_async(kInvoice, [](Result<Number>) {});
+  EXPECT_DIES(sequencer_->flush(), "while a number is being read");
+  EXPECT_DIES(sequencer_->actualize(), "while a number is being read");
+  EXPECT_DIES(sequencer_->next_async(kInvoice, [](Result<Number>) {}), "while a number is being read");
+  storage_->let_go();
+  pass(1ms);
   EXPECT_DIES((void)sequencer_->start(kShop, kHere), "neither flushed nor actualized");
   EXPECT_DIES((void)sequencer_->start(WorkspaceKind{99}, kHere), "neither flushed nor actualized");
   sequencer_->actualize();
@@ -117,6 +125,7 @@ TEST_F(Sequencing, RefusesWhileItReadsTheLog) {
   sequencer_->when_ready([&] { told = true; });
   EXPECT_FALSE(told);
   storage_->let_go();
+  pass(1ms);
   EXPECT_TRUE(told);
   EXPECT_EQ(start(), 1u);
 }
@@ -178,6 +187,11 @@ TEST_F(Sequencing, TheLastOffsetIsNotFollowedByZero) {
   open();
   EXPECT_EQ(event({}), kLargest);
   EXPECT_EQ(code_of(sequencer_->start(kShop, kHere)), ErrorCode::kTooLarge);
+  pass(1s);
+  storage_->calls.clear();
+  open();
+  EXPECT_EQ(storage_->calls, Strings{"read_offset"}) << "there is nothing behind it";
+  EXPECT_EQ(code_of(sequencer_->start(kShop, kHere)), ErrorCode::kTooLarge);
 }
 
 // SEQ-17, SEQ-18, SEQ-19: what is where, seen by what the storage is asked for.
@@ -233,14 +247,54 @@ TEST_F(Sequencing, ACacheOfOneEvictsAndNothingIsHandedOutTwice) {
 // SEQ-B4: numbers that are read must not replace those that are newer and not stored yet.
 TEST_F(Sequencing, WhatIsReadReplacesNothingNewer) {
   SequencerParams given = params();
-  given.cached_max = 1;
+  given.cached_max = 2;
+  given.flush_timeout = 1h;
   storage_->numbers = {{{kHere, kInvoice}, 10}, {{kHere, kOrder}, 200}};
   open(given);
   event({kOrder});
+  // Others push it out.
+  event({kInvoice, kOrder}, kThere);
   start();
-  // Evicts 201, and reads both.
-  EXPECT_EQ(next(kInvoice), 11u);
+  EXPECT_EQ(next(kInvoice), 11u) << "reads both";
   EXPECT_EQ(next(kOrder), 202u);
+}
+
+// SEQ-17, SEQ-B4, SEQ-B5, SEQ-24: all of it by chance, beside what it should be.
+TEST_F(Sequencing, IsLikeAMapOfNumbers) {
+  std::mt19937_64 random(11);
+  for (std::int64_t cached : {0, 1, 2, 3, 5, 100}) {
+    storage_ = std::make_shared<MemoryStorage>();
+    SequencerParams given;
+    for (std::uint16_t seq = 1; seq <= 5; ++seq) given.kinds[kShop][SeqId{seq}] = seq;
+    given.cached_max = cached;
+    given.unflushed_max = 100;
+    open(given);
+    std::map<SeqKey, Number> last;
+    LogOffset offset = 0;
+    for (int i = 0; i < 400; ++i) {
+      WorkspaceId workspace{random() % 3};
+      ASSERT_EQ(start(kShop, workspace), offset + 1);
+      std::map<SeqKey, Number> drawn = last;
+      std::vector<SeqValue> entry;
+      for (auto draws = random() % 6; draws > 0; --draws) {
+        SeqKey key{workspace, SeqId{static_cast<std::uint16_t>(1 + random() % 5)}};
+        Number& number = drawn[key];
+        number = std::max<Number>(number + 1, static_cast<Number>(key.seq));
+        ASSERT_EQ(next(key.seq), number) << "with a cache of " << cached << ", event " << i;
+        entry.push_back({key, number});
+      }
+      if (random() % 4 == 0) {
+        sequencer_->actualize();
+        ASSERT_TRUE(sim_.run_until([&] { return !sequencer_->status().actualizing; }, 10s));
+        continue;
+      }
+      std::ranges::shuffle(entry, random);
+      storage_->log[++offset] = entry;
+      last = drawn;
+      sequencer_->flush();
+      if (random() % 8 == 0) pass(150ms);
+    }
+  }
 }
 
 // SEQ-B4, the same when it is stored while the older numbers are on their way.
@@ -262,6 +316,7 @@ TEST_F(Sequencing, WhatWasReadBeforeAFlushIsNotTakenAfterIt) {
   pass(200ms);
   ASSERT_EQ((storage_->numbers[{kHere, kOrder}]), 201u) << "stored meanwhile";
   storage_->let_go();
+  pass(1ms);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->value(), 11u);
   EXPECT_EQ(next(kOrder), 202u);
@@ -286,6 +341,7 @@ TEST_F(Sequencing, RefusesWhenTooMuchIsNotStoredAndHurries) {
   EXPECT_EQ(storage_->waiting.size(), 1u) << "it did not wait an hour";
   EXPECT_FALSE(told);
   storage_->let_go();
+  pass(1ms);
   EXPECT_TRUE(told);
   EXPECT_EQ(sequencer_->status().unflushed, 0u);
   EXPECT_EQ(start(), 4u);

@@ -18,17 +18,27 @@ std::unexpected<Error> pass_on(auto& failed) {
 
 PartitionInfo info_of(Reader& reader, const sequence::Place& place, const sequence::PartitionRow& row) {
   PartitionInfo info{.space = place.space, .name = place.name, .spec = row.spec(), .owner = {}};
-  info.flushed_offset = sequence::decode_number(reader.get(place.offset));
+  info.flushed_offset = sequence::read_number(reader, place.offset);
   auto last = reader.get_range(tuple::extensions(place.log), {.limit = 1, .direction = Direction::kReverse});
   if (!last.empty()) info.offset = in_txn(reader, sequence::offset_of(place, last[0].key));
   info.owner = Session::holder_of(reader, place.lease);
   return info;
 }
 
-std::vector<std::pair<std::string, Number>> by_name(const sequence::PartitionRow& partition,
-                                                    const sequence::Drawn& drawn) {
+std::unexpected<Error> unknown_name(const sequence::Place& place) {
+  return fail(ErrorCode::kCorrupt,
+              "a row names a type or sequence that the partition \"" + place.name + "\" does not have; run verify");
+}
+
+Result<std::vector<std::pair<std::string, Number>>> by_name(const sequence::Place& place,
+                                                            const sequence::PartitionRow& partition,
+                                                            const sequence::Drawn& drawn) {
   std::vector<std::pair<std::string, Number>> named;
-  for (auto [seq, number] : drawn) named.emplace_back(partition.name_of(seq), number);
+  for (auto [seq, number] : drawn) {
+    const std::string* name = partition.name_of(seq);
+    if (!name) return unknown_name(place);
+    named.emplace_back(*name, number);
+  }
   return named;
 }
 
@@ -39,11 +49,17 @@ Result<LogEntry> entry_of(const sequence::Place& place, const sequence::Partitio
   if (!entry) return pass_on(entry);
   auto payload = Value::decode(entry->payload);
   if (!payload) return pass_on(payload);
+  auto numbers = by_name(place, partition, entry->numbers);
+  if (!numbers) return pass_on(numbers);
+  auto updated = by_name(place, partition, entry->updated);
+  if (!updated) return pass_on(updated);
+  const auto* type = partition.type(entry->kind);
+  if (!type) return unknown_name(place);
   return LogEntry{.offset = *offset,
-                  .type = partition.type(entry->kind).name,
+                  .type = type->name,
                   .workspace = static_cast<std::uint64_t>(entry->workspace),
-                  .numbers = by_name(partition, entry->numbers),
-                  .updated = by_name(partition, entry->updated),
+                  .numbers = std::move(*numbers),
+                  .updated = std::move(*updated),
                   .payload = std::move(*payload),
                   .at = entry->at};
 }
@@ -219,8 +235,9 @@ Result<std::map<std::string, Number>> Sequences::numbers(Reader& reader, std::st
   for (const Row& one : reader.get_range(tuple::extensions(prefix))) {
     tuple::Reader key(one.key);
     key.skip_prefix(prefix);
-    SeqId seq{key.next<std::uint16_t>()};
-    if (key.finish()) numbers[(*row)->name_of(seq)] = sequence::decode_number(one.value);
+    const std::string* name = (*row)->name_of(SeqId{key.next<std::uint16_t>()});
+    if (!key.finish() || !name) return unknown_name(**place);
+    numbers[*name] = sequence::decode_number(reader, one.value);
   }
   return numbers;
 }
@@ -295,6 +312,14 @@ void OwnedPartition::write(Transaction& txn, LogOffset offset, const LogWrite& e
 
 const Lease& OwnedPartition::lease() const {
   return storage_->lease();
+}
+
+Result<void> OwnedPartition::release() {
+  return Lease(lease()).release();
+}
+
+void OwnedPartition::release_async(std::move_only_function<void(Result<void>)> done) {
+  Lease(lease()).release_async(std::move(done));
 }
 
 }  // namespace perdure

@@ -10,7 +10,7 @@ namespace {
 
 /// Entries that an append sees to in passing, and that a transaction of its own does.
 constexpr std::size_t kPassing = 100;
-constexpr std::size_t kCatchUp = 5'000;
+constexpr std::size_t kCatchUp = 1'000;
 /// What is kept of partitions, before it is thrown away.
 constexpr std::size_t kKnownMax = 10'000;
 
@@ -62,18 +62,19 @@ Result<SequencesImpl::PartitionPtr> SequencesImpl::partition(Reader& reader, con
   if (!value)
     return fail(ErrorCode::kNotFound,
                 "there is no partition \"" + place.name + "\" in the space \"" + place.space + "\"; set it first");
+  std::shared_ptr<const Parsed> known;
   {
     MutexLock lock(mutex_);
-    auto known = partitions_.find(place.spec);
-    if (known != partitions_.end() && known->second.first == *value) return known->second.second;
+    if (auto found = parsed_.find(place.spec); found != parsed_.end()) known = found->second;
   }
+  if (known && known->bytes == *value) return PartitionPtr(known, &known->row);
   auto row = sequence::PartitionRow::decode(*value);
   if (!row) return std::unexpected(std::move(row.error()));
-  auto parsed = std::make_shared<const sequence::PartitionRow>(std::move(*row));
+  known = std::make_shared<const Parsed>(std::move(*value), std::move(*row));
   MutexLock lock(mutex_);
-  if (partitions_.size() >= kKnownMax) partitions_.clear();
-  partitions_.insert_or_assign(place.spec, std::pair(std::move(*value), parsed));
-  return parsed;
+  if (parsed_.size() >= kKnownMax) parsed_.clear();
+  parsed_.insert_or_assign(place.spec, known);
+  return PartitionPtr(known, &known->row);
 }
 
 // Appending.
@@ -83,7 +84,7 @@ std::optional<std::vector<Appended>> SequencesImpl::try_append(Transaction& txn,
                                                                std::size_t behind_max) {
   SystemAccess access(txn);
   PartitionPtr partition = in_txn(txn, this->partition(txn, place));
-  sequence::refuse_if_owned(txn, place);
+  refuse_if_owned(txn, place);
   auto [last, behind] = sequence::catch_up(txn, place, behind_max);
   if (behind) return std::nullopt;
   return sequence::append_all(txn, place, *partition, last, events, now());
@@ -109,9 +110,9 @@ void SequencesImpl::append_prepared(const PlacePtr& place, const Prepared& event
 
 void SequencesImpl::catch_up(const PlacePtr& place, const Prepared& events, AppendDone done) {
   transact(
-      [place](Transaction& txn) {
+      [this, place](Transaction& txn) {
         SystemAccess access(txn);
-        sequence::refuse_if_owned(txn, *place);
+        refuse_if_owned(txn, *place);
         return sequence::catch_up(txn, *place, kCatchUp).behind;
       },
       [this, place, events, done = std::move(done)](Result<bool> behind, Receipt) mutable {
@@ -119,7 +120,40 @@ void SequencesImpl::catch_up(const PlacePtr& place, const Prepared& events, Appe
         if (*behind) return catch_up(place, events, std::move(done));
         append_prepared(place, events, std::move(done));
       },
-      {.reserve = Reserve::kMayUse});
+      {.body = Body::kShort, .reserve = Reserve::kMayUse});
+}
+
+void SequencesImpl::refuse_if_owned(Transaction& txn, const sequence::Place& place) {
+  auto owned = sequence::owned_by_other(txn, place);
+  if (!owned) return;
+  // Not part of the transaction, and harmless: whoever else is at it, one session will do.
+  if (!looking_.exchange(true)) scheduler_.post(guarded([this] { look_after_owners(); }));
+  SystemAccess(txn).refuse(std::move(*owned));
+}
+
+void SequencesImpl::look_after_owners() {
+  SessionKeeper::open(store_, {}, [weak = weak_from_this()](Result<std::shared_ptr<SessionKeeper>> keeper) {
+    auto self = weak.lock();
+    if (!self) return;
+    if (!keeper) {
+      self->looking_ = false;
+      return;
+    }
+    auto use = self->enter();
+    if (!use) return (*keeper)->abandon();
+    MutexLock lock(self->mutex_);
+    self->keeper_ = std::move(*keeper);
+  });
+}
+
+void SequencesImpl::abandon() {
+  std::shared_ptr<SessionKeeper> keeper;
+  {
+    MutexLock lock(mutex_);
+    keeper.swap(keeper_);
+  }
+  if (keeper) keeper->abandon();
+  StorePart::abandon();
 }
 
 std::vector<Appended> SequencesImpl::append(Transaction& txn, const sequence::Place& place,
@@ -143,7 +177,10 @@ void SequencesImpl::own(std::weak_ptr<SequencesImpl> handle, Session& session, c
                          done = std::move(done)](Result<Lease> lease) mutable {
                           if (!lease) return done(std::unexpected(std::move(lease.error())));
                           auto self = weak.lock();
-                          if (!self) return done(fail(ErrorCode::kClosed, "the sequences of this node are closed"));
+                          if (!self)
+                            return lease->release_async([done = std::move(done)](const Result<void>&) mutable {
+                              done(fail(ErrorCode::kClosed, "the sequences of this node are closed"));
+                            });
                           self->owned(handle, place, std::move(*lease), std::move(done));
                         });
 }

@@ -1,6 +1,7 @@
 // One node's share in the sequences of a store: there is nothing that runs by itself, only what the public calls need.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "runtime/mutex.h"
 #include "sequence/append.h"
 #include "sequence/rows.h"
+#include "session/session_keeper.h"
 #include "store/store_part.h"
 
 namespace perdure {
@@ -41,21 +43,36 @@ class SequencesImpl : public StorePart<SequencesImpl> {
            OwnDone done);
   WallTime now() { return scheduler_.wall_now(); }
 
+  /// The last handle goes.
+  void abandon() PERDURE_EXCLUDES(mutex_);
+
  private:
+  /// A partition with the bytes that it was parsed from.
+  struct Parsed {
+    Bytes bytes;
+    sequence::PartitionRow row;
+  };
   using Prepared = std::shared_ptr<const std::vector<sequence::PreparedAppend>>;
   /// Nothing if the numbers are far behind the log.
   std::optional<std::vector<Appended>> try_append(Transaction& txn, const sequence::Place& place,
                                                   const std::vector<sequence::PreparedAppend>& events,
                                                   std::size_t behind_max);
   void owned(const std::weak_ptr<SequencesImpl>& handle, const PlacePtr& place, Lease lease, OwnDone done);
+  void refuse_if_owned(Transaction& txn, const sequence::Place& place);
+  /// Opens a session, which ends those that are dead: where nobody else does, an owner would keep its partition for
+  /// ever.
+  void look_after_owners();
   void append_prepared(const PlacePtr& place, const Prepared& events, AppendDone done);
   void catch_up(const PlacePtr& place, const Prepared& events, AppendDone done);
 
   Mutex mutex_;
   /// By space, a slash, and partition.
   std::unordered_map<std::string, PlacePtr> places_ PERDURE_GUARDED_BY(mutex_);
-  /// What was parsed, by the key of the row, with the bytes that it was parsed from: they are hardly ever changed.
-  std::unordered_map<Bytes, std::pair<Bytes, PartitionPtr>> partitions_ PERDURE_GUARDED_BY(mutex_);
+  /// By the key of the row: they are hardly ever changed.
+  std::unordered_map<Bytes, std::shared_ptr<const Parsed>> parsed_ PERDURE_GUARDED_BY(mutex_);
+  /// There is a session that looks after owners, or one is on its way.
+  std::atomic<bool> looking_ = false;
+  std::shared_ptr<SessionKeeper> keeper_ PERDURE_GUARDED_BY(mutex_);
 };
 
 }  // namespace perdure
