@@ -77,6 +77,13 @@ constexpr SeededBugInfo kBugs[] = {
     {kClearTheNewer,        "clear_the_newer",        "the end of a run takes away the window that was opened during it"},
     {kIgnoreMaxWait,        "ignore_max_wait",        "a window that is touched again and again never fires"},
     {kLeadAgain,            "lead_again",             "a burst that has been led is run for its later touches as well"},
+    {kEndWithoutFence,      "end_without_fence",      "the end of a run commits without a look whether a later one has begun"},
+    {kIgnoreLoss,           "ignore_loss",            "a leader that hears that it has lost its key goes on"},
+    {kCountFromTheAnswer,   "count_from_the_answer",  "a leader counts the age of its key from the answer to a keep-alive, not from its sending"},
+    {kKeepAfterFailure,     "keep_after_failure",     "a keep-alive that failed is taken for one that did not"},
+    {kTrustTheWatch,        "trust_the_watch",        "who waits for a key never looks whether it is there at all"},
+    {kFollowOnce,           "follow_once",            "who has run and given the key back does not compete for it again"},
+    {kLeaveWithoutRelease,  "leave_without_release",  "who stops in good order leaves its keys to their ageing out"},
 };
 // clang-format on
 

@@ -85,6 +85,14 @@ enum class SeededBug {
   kClearTheNewer,
   kIgnoreMaxWait,
   kLeadAgain,
+  // Ticks.
+  kEndWithoutFence,
+  kIgnoreLoss,
+  kCountFromTheAnswer,
+  kKeepAfterFailure,
+  kTrustTheWatch,
+  kFollowOnce,
+  kLeaveWithoutRelease,
 };
 
 struct SeededBugInfo {
