@@ -76,6 +76,7 @@ constexpr SeededBugInfo kBugs[] = {
     {kOpenSilently,         "open_silently",          "nobody is told of a window that is opened"},
     {kClearTheNewer,        "clear_the_newer",        "the end of a run takes away the window that was opened during it"},
     {kIgnoreMaxWait,        "ignore_max_wait",        "a window that is touched again and again never fires"},
+    {kIgnoreMaxCount,       "ignore_max_count",       "a window that is full waits for its time all the same"},
     {kLeadAgain,            "lead_again",             "a burst that has been led is run for its later touches as well"},
     {kEndWithoutFence,      "end_without_fence",      "the end of a run commits without a look whether a later one has begun"},
     {kIgnoreLoss,           "ignore_loss",            "a leader that hears that it has lost its key goes on"},

@@ -84,6 +84,7 @@ enum class SeededBug {
   kOpenSilently,
   kClearTheNewer,
   kIgnoreMaxWait,
+  kIgnoreMaxCount,
   kLeadAgain,
   // Ticks.
   kEndWithoutFence,
