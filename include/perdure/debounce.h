@@ -192,7 +192,8 @@ inline constexpr Duration kMarkerLockMin = std::chrono::seconds(30);
 
 struct DebouncersOptions {
   std::string space = "default";
-  /// Off: this node touches and looks, and leaves it to others to fire windows, until `release`.
+  /// Off: this node touches and looks, and leaves it to others to fire windows, until `release`. If its clock is ahead
+  /// of all of theirs, what it touches fires as much later.
   bool fire = true;
 };
 

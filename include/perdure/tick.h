@@ -100,7 +100,8 @@ struct TickOptions {
 struct TickEnd {
   std::string key;
   Token token;
-  /// kStaleToken if the key was lost, or a later run had begun: nothing was committed.
+  /// kStaleToken if the key was lost, or a later run had begun: nothing was committed. An error whose outcome is
+  /// unknown if the key was lost while nobody could say whether the end had been committed.
   Result<void> result;
 };
 

@@ -84,7 +84,16 @@ enum class SeededBug {
   kOpenSilently,
   kClearTheNewer,
   kIgnoreMaxWait,
+  kIgnoreMaxCount,
   kLeadAgain,
+  // Ticks.
+  kEndWithoutFence,
+  kIgnoreLoss,
+  kCountFromTheAnswer,
+  kKeepAfterFailure,
+  kTrustTheWatch,
+  kFollowOnce,
+  kLeaveWithoutRelease,
   // Sequences.
   kKeepTheCache,
   kLoadOverNewer,

@@ -62,9 +62,9 @@ TEST_F(DebounceWindow, FiresNoLaterThanMaxWaitHoweverOftenItIsTouched) {
   end_run(*run);
 }
 
-// WORK-1 to WORK-9, WORK-24: the timeline of the seed; a touch is answered long before the run. WORK-10: who comes
-// while it runs waits. WORK-25, WORK-22, WORK-23: one more for an event during the run; the marker of that event stays
-// when the run ends, which frees the key in the same transaction.
+// WORK-1, WORK-2, WORK-3, WORK-4, WORK-5, WORK-6, WORK-7, WORK-8, WORK-9, WORK-24: the timeline of the seed; a touch is
+// answered long before the run. WORK-10: who comes while it runs waits. WORK-25, WORK-22, WORK-23: one more for an
+// event during the run; the marker of that event stays when the run ends, which frees the key in the same transaction.
 TEST_F(DebounceWindow, AMarkerGivesOneRunAtItsEndAndOneMoreForWhatComesDuringTheRun) {
   ASSERT_TRUE(set("transcript", marker_preset("2")->settings));
   Duration start = begin();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/seeded_bug.h"
 #include "debounce/tick_impl.h"
 #include "debounce/tick_rows.h"
 
@@ -65,7 +66,7 @@ void TickFollower::publish() {
 
 void TickFollower::handle(TickEvent event) {
   auto edge = tick_edge(state_, event);
-  if (!edge) return;
+  if (!edge || (event == TickEvent::kLost && seeded(SeededBug::kIgnoreLoss))) return;
   if (event == TickEvent::kCancel) leaving_ = true;
   TickAction action = leaving_ ? edge->leaving_action : edge->action;
   state_ = leaving_ ? edge->leaving_to : edge->to;
@@ -84,6 +85,7 @@ void TickFollower::perform(TickAction action) {
     case TickAction::kWatch:
     case TickAction::kForget:
       forget();
+      if (runs_ > 0 && seeded(SeededBug::kFollowOnce)) return;
       return watch();
     case TickAction::kAcquire:
       return acquire();
@@ -99,6 +101,7 @@ void TickFollower::perform(TickAction action) {
       leaving_ = true;
       return write(Wanted::kRelease);
     case TickAction::kRelease:
+      if (leaving_ && seeded(SeededBug::kLeaveWithoutRelease)) return handle(TickEvent::kReleased);
       return write(Wanted::kRelease);
     case TickAction::kForgetRun:
       if (run_) run_->cancel.cancel();
@@ -139,7 +142,8 @@ void TickFollower::watch() {
     if (!home) return;
     if (auto use = home->enter()) self->in_line([self, event] { self->watched(event); });
   });
-  if (leadership->renewal() == perdure::Renewal::kByOwner) check_missing();
+  bool looks = leadership->renewal() == perdure::Renewal::kByOwner && !seeded(SeededBug::kTrustTheWatch);
+  if (looks) check_missing();
 }
 
 void TickFollower::watched(const LeadershipEvent& event) {
@@ -226,6 +230,7 @@ void TickFollower::renewed(SteadyTime sent) {
   drop(keepalive_timer_);
   drop(belief_timer_);
   SteadyTime now = home_.scheduler().now();
+  if (seeded(SeededBug::kCountFromTheAnswer)) sent = now;
   keepalive_timer_ = after(sent + home_.keepalive() - now, [this, owned = leadership_] {
     if (owned == leadership_) keep_alive();
   });
@@ -265,11 +270,11 @@ void TickFollower::send_update(LeaderStatus status) {
 void TickFollower::updated(LeaderStatus status, SteadyTime sent, const Result<std::uint64_t>& revision) {
   writing_ = false;
   bool was_status = status != status_;
-  if (!revision) {
+  if (!revision && !seeded(SeededBug::kKeepAfterFailure)) {
     warn("a key was lost: it could not be updated", revision.error());
     return handle(was_status && state_ == TickState::kSettingRunning ? TickEvent::kSetFailed : TickEvent::kLost);
   }
-  revision_ = *revision;
+  revision_ = revision.value_or(revision_);
   status_ = status;
   renewed(sent);
   if (wanted_ == Wanted::kRelease) return send_release();

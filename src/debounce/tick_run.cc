@@ -1,6 +1,7 @@
 // The run of a follower: its token, its handler, and its one fenced end.
 #include <algorithm>
 
+#include "base/seeded_bug.h"
 #include "debounce/tick_impl.h"
 #include "debounce/tick_rows.h"
 #include "session/rows.h"
@@ -79,15 +80,16 @@ void TickFollower::commit(const RunPtr& run, unsigned attempt) {
   if (!leadership) return;
   home_.transact(
       [leadership, run](Transaction& txn) -> Result<void> {
+        const bool fenced = !seeded(SeededBug::kEndWithoutFence);
         {
           SystemAccess access(txn);
           auto row = read_run(txn, run->row);
           // An earlier attempt of unknown outcome, which did take effect.
           if (row && row->stamp == run->token.stamp && row->state == RunRowState::kEnded) return {};
-          fence_run(txn, run->row, run->key, run->token.stamp);
+          if (fenced) fence_run(txn, run->row, run->key, run->token.stamp);
           end_run(txn, run->row, run->token.stamp);
         }
-        leadership->fence(txn, run->key);
+        if (fenced) leadership->fence(txn, run->key);
         for (const auto& body : run->bodies)
           if (auto done = body(txn); !done) return done;
         return {};
@@ -103,6 +105,7 @@ void TickFollower::committed(const RunPtr& run, unsigned attempt, const Result<v
     return end(run, {});
   }
   const Error& why = result.error();
+  if (why.outcome() == Outcome::kUnknown) run->unknown = why;
   if (why.code == ErrorCode::kStaleToken) {
     handle(TickEvent::kLost);
     return end(run, std::unexpected(why));
@@ -128,6 +131,7 @@ void TickFollower::fail_run(const RunPtr& run, const Error& why) {
 }
 
 void TickFollower::end(const RunPtr& run, Result<void> result) {
+  if (!result && run->unknown) result = std::unexpected(*run->unknown);
   if (result) {
     ++runs_;
   } else {

@@ -66,6 +66,19 @@ TEST_F(TickRuns, TheResultOfAStaleLeaderIsRefused) {
   EXPECT_EQ(tick().info(kKey)->failed_runs, 1u);
 }
 
+// Who loses the key while the outcome of its end is unknown must not say that nothing was committed.
+TEST_F(TickRuns, AnEndThatNobodyKnowsIsNotDenied) {
+  open();
+  reach(TickState::kRunning);
+  open_.run->bodies.push_back(
+      [](Transaction&) -> Result<void> { return fail(ErrorCode::kCommitUnknown, "the answer was lost"); });
+  open_.nothing({});
+  sim_.run_for(40ms);
+  tell(What::kLost);
+  expect("ended ws.cs commit_unknown");
+  answer_look(true);
+}
+
 // DVU-B1: tokens only grow, and in the middle of a run they fence as well.
 TEST_F(TickRuns, TokensGrowAndFenceInTheMiddle) {
   open();

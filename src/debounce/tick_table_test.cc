@@ -95,7 +95,8 @@ class TickTable : public TickFixture {
 
 class TickEdges : public TickTable, public ::testing::WithParamInterface<std::size_t> {};
 
-// DVU-4 to DVU-15, DVU-U3 to U12: the diagram of the seed, edge by edge.
+// DVU-4, DVU-5, DVU-6, DVU-7, DVU-8, DVU-9, DVU-10, DVU-11, DVU-12, DVU-13, DVU-14, DVU-15, DVU-U3, DVU-U4, DVU-U5,
+// DVU-U6, DVU-U7, DVU-U8, DVU-U9, DVU-U10, DVU-U11, DVU-U12: the diagram of the seed, edge by edge.
 TEST_P(TickEdges, IsTaken) {
   take(kTickTable[GetParam()]);
 }

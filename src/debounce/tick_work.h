@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class TickRunState {
   CancelSource cancel;
   /// Of the thread that runs the handler, until it has returned; unchanged from then on.
   std::vector<std::function<Result<void>(Transaction&)>> bodies;
+  /// Of the follower: an attempt to commit its end whose outcome nobody knows. Until one is known, nobody may say that
+  /// nothing was committed.
+  std::optional<Error> unknown;
 };
 
 namespace debounce {

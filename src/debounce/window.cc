@@ -31,7 +31,7 @@ bool is_spent(const DebounceSettings& settings, const WindowRow& window, const C
 
 bool is_full(const DebounceSettings& settings, const WindowRow& window, const Content& content) {
   if (window.led && settings.edge == Edge::kLeading) return false;
-  if (settings.max_count > 0 && content.count >= settings.max_count) return true;
+  if (settings.max_count > 0 && content.count >= settings.max_count && !seeded(SeededBug::kIgnoreMaxCount)) return true;
   return settings.payload == Payload::kAll && (content.count >= kPayloadsMax || content.bytes >= kPayloadBytesFull);
 }
 

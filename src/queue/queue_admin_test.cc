@@ -33,6 +33,7 @@ TEST_F(QueueAdmin, AnEventThatHasNotRunIsCancelledInAnyState) {
   EXPECT_EQ(info(queue, "mail").cancelled, 2U);
 }
 
+// DARK-B13
 TEST_F(QueueAdmin, DARK_B13_ARunningEventIsCancelledOnlyByForceAndItsHandlerIsTold) {
   Queue queue = open();
   std::atomic<bool> told = false;
@@ -100,6 +101,7 @@ TEST_F(QueueAdmin, CancellingThePausedTakesNothingOfAWorkerThatIsNot) {
   EXPECT_EQ(*queue.cancel_all("mail"), 1U) << "without a state, rules do not matter";
 }
 
+// DARK-B7
 TEST_F(QueueAdmin, DARK_B7_DeadLettersAreListedWithTheirErrorAndCanBeRedriven) {
   Queue queue = open();
   auto a = dead(queue, "mail", "first"), b = dead(queue, "mail", "second"), c = dead(queue, "mail", "third");
@@ -144,6 +146,7 @@ TEST_F(QueueAdmin, RedrivingManyTakesSeveralTransactionsAndKeepsTheirOrder) {
   EXPECT_EQ(ids_of(first), ids);
 }
 
+// DARK-U13, DARK-U14
 TEST_F(QueueAdmin, DARK_U13_DARK_U14_TheLastExecutionsAreRememberedWithTheirOutcomes) {
   Queue queue = open();
   auto id = queue.emit("mail", Value::Map{{"n", 1}})->id;

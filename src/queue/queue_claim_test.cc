@@ -10,6 +10,7 @@ namespace {
 
 class QueueClaim : public QueueFixture {};
 
+// DARK-27
 TEST_F(QueueClaim, DARK_27_AClaimCountsOnlyIfTheEventIsAsItWasRead) {
   Queue queue = open();
   auto id = queue.emit("hand", 1)->id;
@@ -32,6 +33,7 @@ TEST_F(QueueClaim, DARK_27_AClaimCountsOnlyIfTheEventIsAsItWasRead) {
   EXPECT_TRUE(queue.complete(id, *winner.token));
 }
 
+// DARK-23
 TEST_F(QueueClaim, DARK_23_AnEventThatIsClaimedIsNotClaimedAgain) {
   Queue queue = open();
   auto id = queue.emit("hand", 1)->id;
@@ -48,6 +50,7 @@ TEST_F(QueueClaim, DARK_23_AnEventThatIsClaimedIsNotClaimedAgain) {
   EXPECT_NE(queue.why(id)->text.find("under a claim until "), std::string::npos) << queue.why(id)->text;
 }
 
+// DARK-28, DARK-U10
 TEST_F(QueueClaim, DARK_28_DARK_U10_CompletingTakesTheEventAndAllThatTellsOfItInOneTransaction) {
   Queue queue = open();
   auto id = queue.emit("hand", std::string(2'000, 'x'), {.unique = UniqueKey{"u"}, .limit_key = "k"})->id;
@@ -83,6 +86,7 @@ TEST_F(QueueClaim, CompletingIsPartOfTheTransactionItIsIn) {
   EXPECT_EQ(*store.read([](Reader& reader) { return decode_counter(reader.get("sum")); }), 1);
 }
 
+// DARK-B4
 TEST_F(QueueClaim, DARK_B4_ATokenThatIsStaleChangesNothing) {
   Queue queue = open();
   auto id = queue.emit("hand", 1)->id;
@@ -230,6 +234,7 @@ TEST_F(QueueClaim, TheClaimOfANodeIsNotExtendedByHand) {
   ended(queue, id);
 }
 
+// DARK-13, DARK-21
 TEST_F(QueueClaim, DARK_13_DARK_21_AnEntryThatPointsNowhereIsTakenAwayAndTheOthersAreServed) {
   Queue queue = open();
   auto good = queue.emit("hand", 1)->id;

@@ -29,6 +29,7 @@ class QueueClose : public QueueFixture {
   }
 };
 
+// DARK-10
 TEST_F(QueueClose, DARK_10_ClosingWaitsForRunningHandlersAndGivesBackWhatIsLeft) {
   Queue queue = open();
   auto hang = std::make_shared<Hang>();
@@ -49,6 +50,7 @@ TEST_F(QueueClose, DARK_10_ClosingWaitsForRunningHandlersAndGivesBackWhatIsLeft)
   EXPECT_TRUE(queue.close()) << "again";
 }
 
+// DARK-U9
 TEST_F(QueueClose, DARK_U9_ClosingTakesNoMoreEventsAndLetsTheRunningOnesFinish) {
   Queue queue = open();
   ASSERT_TRUE(queue.work("mail", held(), {.concurrency = 2}));

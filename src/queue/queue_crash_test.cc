@@ -9,6 +9,7 @@ using testing::Faults;
 using testing::for_each_seed;
 using testing::StoreKind;
 
+// DARK-B1
 TEST(QueueCrash, DARK_B1_AnEventIsThereAsAWholeOrNotAtAll) {
   for (StoreKind kind : {StoreKind::kEmbedded, StoreKind::kRemote})
     for (Crash when : {Crash::kBeforeApply, Crash::kAfterApply}) {
@@ -110,6 +111,7 @@ class Crashing {
   int emitted_ = 0;
 };
 
+// DARK-6
 TEST(QueueCrash, DARK_6_WhateverDiesEachEventIsRunAndHasItsEffectOnce) {
   auto report = for_each_seed({.count = 25}, {.nodes = 2}, [](Simulation& sim) { Crashing(sim, 20).run(); });
   EXPECT_TRUE(report.ok()) << report.to_string();

@@ -17,6 +17,7 @@ class QueueEmit : public QueueFixture {
   }
 };
 
+// DARK-15
 TEST_F(QueueEmit, DARK_15_ANewEventHasTheFieldsOfTheSeed) {
   Queue queue = open();
   ASSERT_TRUE(queue.pause("mail"));
@@ -41,6 +42,7 @@ TEST_F(QueueEmit, DARK_15_ANewEventHasTheFieldsOfTheSeed) {
   EXPECT_EQ(queue.get(Uuid{}).error().code, ErrorCode::kNotFound);
 }
 
+// DARK-U1
 TEST_F(QueueEmit, DARK_U1_EventsOfWorkersHaveTheModifierUnderscore) {
   Queue queue = open();
   Event event = queue.get(queue.emit("mail", 1)->id).value();
@@ -48,6 +50,7 @@ TEST_F(QueueEmit, DARK_U1_EventsOfWorkersHaveTheModifierUnderscore) {
   EXPECT_EQ(event.modifier, "_");
 }
 
+// DARK-39
 TEST_F(QueueEmit, DARK_39_WhoeverEmitsTakesOneWayWithTheSameDefaults) {
   Queue queue = open();
   auto prepared = prepare({"mail", 7, {}}, uuid_v7(1, 2, 3), {"CRON", "Daily"});
@@ -66,6 +69,7 @@ TEST_F(QueueEmit, DARK_39_WhoeverEmitsTakesOneWayWithTheSameDefaults) {
   EXPECT_EQ(other.priority, own.priority);
 }
 
+// DARK-16
 TEST_F(QueueEmit, DARK_16_SpaceAndWorkerSelectTheHandler) {
   Queue queue = open(), other = queue.in("other");
   std::atomic<int> here = 0, there = 0;
@@ -82,6 +86,7 @@ TEST_F(QueueEmit, DARK_16_SpaceAndWorkerSelectTheHandler) {
   EXPECT_EQ(other.space(), "other");
 }
 
+// DARK-U7
 TEST_F(QueueEmit, DARK_U7_ASpaceThatWasNeverHeardOfIsNoError) {
   Queue queue = open(), nowhere = queue.in("nowhere");
   auto id = nowhere.emit("mail", 1)->id;
@@ -91,6 +96,7 @@ TEST_F(QueueEmit, DARK_U7_ASpaceThatWasNeverHeardOfIsNoError) {
   EXPECT_EQ(info(queue, "mail").total, 0U);
 }
 
+// DARK-20
 TEST_F(QueueEmit, DARK_20_TheEntryThatTellsOfAnEventSaysNothingOfRetriesOrDelays) {
   Queue queue = open();
   auto ready = queue.emit("mail", 1)->id;
@@ -199,6 +205,7 @@ TEST_F(QueueEmit, ValuesOfEverySizeComeBackAsTheyWere) {
   EXPECT_NE(refused.error().message.find("1048576"), std::string::npos) << refused.error().message;
 }
 
+// DARK-B1
 TEST_F(QueueEmit, DARK_B1_EmittingIsPartOfTheTransactionItIsIn) {
   Queue queue = open();
   Uuid made, refused;

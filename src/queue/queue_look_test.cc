@@ -36,6 +36,7 @@ class QueueLook : public QueueFixture {
   }
 };
 
+// DARK-5, DARK-35, DARK-B10
 TEST_F(QueueLook, DARK_5_DARK_35_DARK_B10_EveryStoredEventIsCountedInTheStateThatItIsIn) {
   Queue queue = open();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.emit("mail", i));
@@ -211,6 +212,7 @@ TEST_F(QueueLook, WhyTellsOfLimitKeysAndRates) {
   EXPECT_NE(queue.why(slow)->text.find("the worker takes 1 events in 3600"), std::string::npos);
 }
 
+// DARK-U6
 TEST_F(QueueLook, DARK_U6_WithoutAHandlerEventsWaitAndItShows) {
   Queue queue = open();
   auto id = queue.emit("mail", 1)->id;

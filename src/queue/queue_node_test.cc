@@ -29,6 +29,7 @@ class QueueNode : public QueueFixture {
   }
 };
 
+// DARK-2
 TEST_F(QueueNode, DARK_2_EmittingDoesNotWaitForTheHandlerAndItRunsElsewhere) {
   Queue emitter = open({.dispatch = false}), node = open();
   std::thread::id thread;
@@ -46,6 +47,7 @@ TEST_F(QueueNode, DARK_2_EmittingDoesNotWaitForTheHandlerAndItRunsElsewhere) {
   EXPECT_EQ(code_of(emitter.work("mail", [](Job&) {})), ErrorCode::kInvalidArgument) << "dispatch is off";
 }
 
+// DARK-14, DARK-U8
 TEST_F(QueueNode, DARK_14_DARK_U8_ANodeClaimsNoMoreThanItHasPlacesFor) {
   Queue node = open(), other = open();
   EXPECT_EQ(WorkOptions{}.concurrency, 4U);
@@ -65,6 +67,7 @@ TEST_F(QueueNode, DARK_14_DARK_U8_ANodeClaimsNoMoreThanItHasPlacesFor) {
   EXPECT_EQ(runs, 10);
 }
 
+// DARK-37
 TEST_F(QueueNode, DARK_37_AHandlerRunsWhileNoTransactionIsOpen) {
   Queue queue = open();
   ASSERT_TRUE(queue.work("mail", [&](Job& job) -> Result<Value> {
@@ -83,6 +86,7 @@ TEST_F(QueueNode, DARK_37_AHandlerRunsWhileNoTransactionIsOpen) {
   EXPECT_EQ(info(queue, "other").ready, 1U);
 }
 
+// DARK-U9
 TEST_F(QueueNode, DARK_U9_AHandlerMayThrowAnythingAndTheWorkerGoesOn) {
   Queue queue = open();
   ASSERT_TRUE(queue.work("mail",
@@ -107,6 +111,7 @@ TEST_F(QueueNode, DARK_U9_AHandlerMayThrowAnythingAndTheWorkerGoesOn) {
   EXPECT_FALSE(queue.get(ids[1])->last_error.empty());
 }
 
+// DARK-7
 TEST_F(QueueNode, DARK_7_AnEventIsCompletedWhateverItsHandlerReturns) {
   Queue queue = open();
   std::vector<Value> results = {Value("\xff"), Value(std::string(kEventBytesMax, 'x')),
@@ -166,6 +171,7 @@ TEST_F(QueueNode, ABodyThatRefusesOrThrowsFailsTheAttempt) {
   EXPECT_NE(records[1].error.find("nor like that"), std::string::npos) << records[1].error;
 }
 
+// DARK-B4
 TEST_F(QueueNode, DARK_B4_WhatIsCommittedWithACompletionIsFencedByTheClaim) {
   Queue queue = open();
   std::atomic<int> bodies = 0;
@@ -184,6 +190,7 @@ TEST_F(QueueNode, DARK_B4_WhatIsCommittedWithACompletionIsFencedByTheClaim) {
   EXPECT_EQ(*store.read([](Reader& reader) { return reader.get("written"); }), std::nullopt);
 }
 
+// DARK-B13
 TEST_F(QueueNode, DARK_B13_AnAttemptThatRunsPastItsTimeoutFails) {
   Queue queue = open();
   // Nobody waits for a handler that hangs: what it uses is its own.
@@ -203,6 +210,7 @@ TEST_F(QueueNode, DARK_B13_AnAttemptThatRunsPastItsTimeoutFails) {
   EXPECT_EQ(info(queue, "mail").failed, 1U);
 }
 
+// DARK-24
 TEST_F(QueueNode, DARK_24_WhatALostSessionHadClaimedIsRunAgainAndTheFirstAttemptChangesNothing) {
   Queue lost = open({.session = {.name = "lost"}}), other = open();
   std::atomic<bool> told = false;

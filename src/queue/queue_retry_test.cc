@@ -38,6 +38,7 @@ class QueueRetry : public QueueSimFixture {
   }
 };
 
+// DARK-8
 TEST_F(QueueRetry, DARK_8_AFailedEventIsTriedFiveMinutesLaterAndAtMostTwice) {
   Uuid id = emit("mail");
   sim_.run_for(1h);
@@ -51,6 +52,7 @@ TEST_F(QueueRetry, DARK_8_AFailedEventIsTriedFiveMinutesLaterAndAtMostTwice) {
   EXPECT_EQ(info("mail").failed, 3U);
 }
 
+// DARK-U2
 TEST_F(QueueRetry, DARK_U2_BetweenAttemptsTheEventIsScheduledForItsFiveMinutes) {
   Uuid id = emit("mail");
   sim_.run_for(1s);
@@ -62,6 +64,7 @@ TEST_F(QueueRetry, DARK_U2_BetweenAttemptsTheEventIsScheduledForItsFiveMinutes) 
   EXPECT_LT(left, 5min + 200ms);
 }
 
+// DARK-29
 TEST_F(QueueRetry, DARK_29_AnEventWithRetriesLeftIsCountedAndScheduledAndOneWithoutIsDead) {
   Uuid id = emit("mail", 1, {.retry = RetryPolicy{.delay = 10s, .max = 1}});
   sim_.run_for(5s);
@@ -74,6 +77,7 @@ TEST_F(QueueRetry, DARK_29_AnEventWithRetriesLeftIsCountedAndScheduledAndOneWith
   EXPECT_EQ(get(id)->state, EventState::kDead);
 }
 
+// DARK-B5
 TEST_F(QueueRetry, DARK_B5_AFailureClearsTheClaimSoThatARetryNeedNotOutlastIt) {
   failures = 1;
   Uuid id = emit("mail", 1, {.retry = RetryPolicy{.delay = 50ms}});
@@ -88,6 +92,7 @@ TEST_F(QueueRetry, DARK_B5_AFailureClearsTheClaimSoThatARetryNeedNotOutlastIt) {
   EXPECT_EQ(runs.size(), 2U);
 }
 
+// DARK-7
 TEST_F(QueueRetry, DARK_7_ACompletedEventNeverRunsAgain) {
   failures = 0;
   Uuid id = emit("mail");
@@ -96,6 +101,7 @@ TEST_F(QueueRetry, DARK_7_ACompletedEventNeverRunsAgain) {
   EXPECT_EQ(code_of(get(id)), ErrorCode::kNotFound);
 }
 
+// DARK-17
 TEST_F(QueueRetry, DARK_17_TheTimeOfEmittingIsNeverAltered) {
   Uuid id = emit("mail", 1, {.delay = 1min});
   WallTime first = get(id)->enqueued_at;
@@ -195,6 +201,7 @@ TEST(RetryDelay, GrowsIsBoundedAndHasItsJitterOnTop) {
 
 // Losses.
 
+// DARK-6
 TEST_F(QueueRetry, DARK_6_AnAttemptWhoseProcessDiesIsMadeAgain) {
   int lives = 0;
   serve([&](Queue& queue, Node& node) {
@@ -241,6 +248,7 @@ TEST_F(QueueRetry, AnEventThatKillsItsProcessesBecomesDeadAndWaitsLongerEachTime
   EXPECT_EQ(get(id)->losses, 0) << "it begins anew";
 }
 
+// DARK-B3
 TEST_F(QueueRetry, DARK_B3_HoweverOftenAClaimIsLostTheRetriesAreAllLeft) {
   serve({});
   configure("hand", {.losses_max = 100});
@@ -262,6 +270,7 @@ TEST_F(QueueRetry, DARK_B3_HoweverOftenAClaimIsLostTheRetriesAreAllLeft) {
   EXPECT_EQ(info("hand").lost, 5U);
 }
 
+// DARK-30
 TEST_F(QueueRetry, DARK_30_ASettlementThatCannotBeWrittenIsWrittenLater) {
   serve([&](Queue& queue, Node& node) {
     ASSERT_TRUE(queue.work("mail", [&](Job&) -> Result<void> {
@@ -280,6 +289,7 @@ TEST_F(QueueRetry, DARK_30_ASettlementThatCannotBeWrittenIsWrittenLater) {
   EXPECT_EQ(runs.size(), 1U);
 }
 
+// DARK-B11
 TEST_F(QueueRetry, DARK_B11_AnEventThatWaitsForTwoWeeksIsNotForgotten) {
   failures = 0;
   ASSERT_TRUE(transact([&](Transaction& txn) { queue().add_rule(txn, "mail", Rule::Type::kPause); }));

@@ -17,6 +17,7 @@ class QueueRules : public QueueFixture {
   }
 };
 
+// DARK-3
 TEST_F(QueueRules, DARK_3_APausedWorkerTakesNothingUntilItIsUnpaused) {
   Queue queue = open();
   std::atomic<int> runs = 0;
@@ -34,6 +35,7 @@ TEST_F(QueueRules, DARK_3_APausedWorkerTakesNothingUntilItIsUnpaused) {
   EXPECT_EQ(runs, 1);
 }
 
+// DARK-4
 TEST_F(QueueRules, DARK_4_ABlockHoldsAsAPauseDoes) {
   Queue queue = open();
   ASSERT_TRUE(queue.block("mail", {.reason = "costs too much", .by = "root"}));
@@ -47,6 +49,7 @@ TEST_F(QueueRules, DARK_4_ABlockHoldsAsAPauseDoes) {
   EXPECT_EQ(claimable(queue), 1U);
 }
 
+// DARK-38
 TEST_F(QueueRules, DARK_38_WhatIsEmittedToAPausedWorkerIsStoredAndDoesNotRun) {
   Queue queue = open();
   ASSERT_TRUE(queue.pause("mail"));
@@ -57,6 +60,7 @@ TEST_F(QueueRules, DARK_38_WhatIsEmittedToAPausedWorkerIsStoredAndDoesNotRun) {
   EXPECT_EQ(list(queue, {.worker = "mail", .state = EventState::kPaused}).at(0).id, id);
 }
 
+// DARK-18
 TEST_F(QueueRules, DARK_18_ARuleHasAnIdATypeATimeAndSaysWhoAndWhy) {
   Queue queue = open();
   ASSERT_TRUE(queue.pause("mail", {.reason = "moving", .by = "ann"}));
@@ -77,6 +81,7 @@ TEST_F(QueueRules, DARK_18_ARuleHasAnIdATypeATimeAndSaysWhoAndWhy) {
   EXPECT_EQ(others[0].id, rules[1].id + 1) << "for all rules there are";
 }
 
+// DARK-19
 TEST_F(QueueRules, DARK_19_RulesAreThoseOfOneWorkerInOneSpace) {
   Queue queue = open(), other = queue.in("other");
   ASSERT_TRUE(queue.pause("mail"));
@@ -91,6 +96,7 @@ TEST_F(QueueRules, DARK_19_RulesAreThoseOfOneWorkerInOneSpace) {
   EXPECT_EQ(claimable(queue), 0U);
 }
 
+// DARK-U3
 TEST_F(QueueRules, DARK_U3_AddingARuleTwiceOrRemovingOneThatIsNotThereChangesNothing) {
   Queue queue = open();
   ASSERT_TRUE(queue.unpause("mail"));
@@ -109,6 +115,7 @@ TEST_F(QueueRules, DARK_U3_AddingARuleTwiceOrRemovingOneThatIsNotThereChangesNot
   EXPECT_EQ(rows(worker_prefix("default", "mail")).size(), 1U) << "the bell: nothing else is left of it";
 }
 
+// DARK-U4
 TEST_F(QueueRules, DARK_U4_WithBothRulesItIsBlockedAndEitherAloneStillHolds) {
   Queue queue = open();
   ASSERT_TRUE(queue.emit("mail", 1));
@@ -128,6 +135,7 @@ TEST_F(QueueRules, DARK_U4_WithBothRulesItIsBlockedAndEitherAloneStillHolds) {
   }
 }
 
+// DARK-U5
 TEST_F(QueueRules, DARK_U5_AWorkerRunsIsPausedOrBlockedAndNothingElse) {
   Queue queue = open();
   ASSERT_TRUE(queue.pause("b"));
@@ -146,6 +154,7 @@ TEST_F(QueueRules, DARK_U5_AWorkerRunsIsPausedOrBlockedAndNothingElse) {
   EXPECT_TRUE(queue.pause("a", {.reason = std::string(1000, 'x'), .until = kLastDueTime}));
 }
 
+// DARK-40
 TEST_F(QueueRules, DARK_40_APauseStopsNothingThatIsRunning) {
   Queue queue = open();
   std::binary_semaphore began{0}, may_end{0};
@@ -166,6 +175,7 @@ TEST_F(QueueRules, DARK_40_APauseStopsNothingThatIsRunning) {
   EXPECT_EQ(queue.get(second)->state, EventState::kBlocked);
 }
 
+// DARK-31, DARK-B2
 TEST_F(QueueRules, DARK_31_DARK_B2_UnpausingReleasesAllInTheOrderOfTheirEmitting) {
   Queue queue = open();
   ASSERT_TRUE(queue.pause("mail"));
@@ -187,6 +197,7 @@ TEST_F(QueueRules, DARK_31_DARK_B2_UnpausingReleasesAllInTheOrderOfTheirEmitting
   for (int i = 0; i < 2'500; ++i) EXPECT_EQ(seen[i], i);
 }
 
+// DARK-32, DARK-B12
 TEST_F(QueueRules, DARK_32_DARK_B12_PausingAndUnpausingQuicklyRunsEachEventOnce) {
   Queue queue = open();
   std::atomic<int> runs = 0;
@@ -204,6 +215,7 @@ TEST_F(QueueRules, DARK_32_DARK_B12_PausingAndUnpausingQuicklyRunsEachEventOnce)
   EXPECT_EQ(runs, 20);
 }
 
+// DARK-25
 TEST_F(QueueRules, DARK_25_APausedOrBlockedEventKeepsItsPlaceInTheIndex) {
   Queue queue = open();
   auto id = queue.emit("mail", 1)->id;
@@ -219,6 +231,7 @@ TEST_F(QueueRules, DARK_25_APausedOrBlockedEventKeepsItsPlaceInTheIndex) {
   EXPECT_TRUE(queue.get(id));
 }
 
+// DARK-26
 TEST_F(QueueRules, DARK_26_AnEventThatIsDueFreeAndPausedIsNotClaimed) {
   Queue queue = open();
   ASSERT_TRUE(queue.pause("mail"));
@@ -229,6 +242,7 @@ TEST_F(QueueRules, DARK_26_AnEventThatIsDueFreeAndPausedIsNotClaimed) {
   EXPECT_EQ(info(queue, "mail").running, 0U);
 }
 
+// DARK-B6
 TEST_F(QueueRules, DARK_B6_APauseThatCommitsBetweenCheckAndClaimIsNotMissed) {
   Queue queue = open();
   ASSERT_TRUE(queue.emit("mail", 1));

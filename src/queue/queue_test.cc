@@ -7,6 +7,7 @@ namespace {
 
 class QueueTest : public QueueFixture {};
 
+// DARK-1
 TEST_F(QueueTest, DARK_1_AnEventRunsInTheHandlerOfItsWorker) {
   Queue queue = open();
   std::atomic<int> mails = 0, others = 0;

@@ -31,6 +31,7 @@ class QueueTime : public QueueSimFixture {
   }
 };
 
+// DARK-22, DARK-B9
 TEST_F(QueueTime, DARK_22_DARK_B9_AnEventRunsAtItsTimeAndNotBefore) {
   WallTime start = wall_now();
   emit("mail", 3, {.delay = 30s});
@@ -47,6 +48,7 @@ TEST_F(QueueTime, DARK_22_DARK_B9_AnEventRunsAtItsTimeAndNotBefore) {
   }
 }
 
+// DARK-34
 TEST_F(QueueTime, DARK_34_AnEventOfAFarFutureWaitsForItsTime) {
   Uuid year = emit("mail", 1, {.delay = 24h * 365});
   Uuid last = emit("mail", 2, {.at = kLastDueTime});
@@ -61,6 +63,7 @@ TEST_F(QueueTime, DARK_34_AnEventOfAFarFutureWaitsForItsTime) {
   EXPECT_EQ(info("mail").scheduled, 2U);
 }
 
+// DARK-11, DARK-12, DARK-U8
 TEST_F(QueueTime, DARK_11_DARK_12_DARK_U8_AnIdleNodeAsksTheStoreNothingAndIsToldAtOnce) {
   configure("mail", {.rate = Rate{10, 1s}});
   for (int i = 0; i < 300; ++i) emit("mail", i, {.delay = 24h});
@@ -88,6 +91,7 @@ TEST_F(QueueTime, ManyEventsThatFallDueTogetherAllRunAndKeepNobodyElseWaiting) {
   EXPECT_LT(runs[0], start + 12s);
 }
 
+// DARK-33
 TEST_F(QueueTime, DARK_33_PausedEventsStayForAsLongAsItTakes) {
   ASSERT_TRUE(transact([&](Transaction& txn) { queue().add_rule(txn, "mail", Rule::Type::kBlock); }));
   Uuid ready = emit("mail", 1), late = emit("mail", 2, {.delay = 24h});
@@ -142,6 +146,7 @@ TEST_F(QueueTime, AClaimThatWaitsIsServedWhenARuleEnds) {
   EXPECT_LT(wall_now(), start + 4s);
 }
 
+// DARK-24
 TEST_F(QueueTime, DARK_24_AClaimWhoseDeadlineHasPassedIsTakenBackOnce) {
   Uuid id = emit("hand", 1);
   Claimed first = claim("hand", {.lock = 10s}).at(0);
@@ -166,6 +171,7 @@ TEST_F(QueueTime, DARK_24_AClaimWhoseDeadlineHasPassedIsTakenBackOnce) {
   EXPECT_EQ(info("hand").lost, 1U);
 }
 
+// DARK-B4
 TEST_F(QueueTime, DARK_B4_AClaimThatIsExtendedLastsForAsLongAsThatIsDone) {
   Uuid id = emit("hand", 1);
   Claimed claimed = claim("hand", {.lock = 10s}).at(0);
@@ -186,6 +192,7 @@ TEST_F(QueueTime, DARK_B4_AClaimThatIsExtendedLastsForAsLongAsThatIsDone) {
   EXPECT_EQ(get(id)->losses, 1);
 }
 
+// DARK-9, DARK-B4
 TEST_F(QueueTime, DARK_9_DARK_B4_TheClaimOfASessionHasNoDeadlineWhileTheSessionIsRenewed) {
   Uuid id = emit("long", 1);
   std::optional<Session> session;

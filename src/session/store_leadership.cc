@@ -8,6 +8,9 @@ namespace perdure {
 namespace {
 
 constexpr Duration kRetry = std::chrono::milliseconds(200);
+/// Not at once: the key may be gone in the store while this very session has yet to hear that its release was heard.
+/// Whoever were refused then would find the key gone, try again, and so turn in circles.
+constexpr Duration kRaceMax = std::chrono::milliseconds(200);
 constexpr TransactOptions kOptions = {.body = Body::kShort, .reserve = Reserve::kMayUse};
 
 struct LeaderRow {
@@ -134,7 +137,7 @@ void StoreLeadership::acquire(const std::string& key, Done<std::uint64_t> done) 
   auto session = keeper_->current();
   auto inside = session ? session->enter() : Gate::Use();
   if (!inside) return done(fail(ErrorCode::kUnavailable, "this process has no session in the store just now"));
-  session->leases().acquire(lease_name(key), Duration::zero(),
+  session->leases().acquire(lease_name(key), kRaceMax,
                             [weak = weak_from_this(), key, done = std::move(done)](Result<Lease> lease) mutable {
                               auto self = weak.lock();
                               auto again = self ? self->enter() : Gate::Use();
@@ -230,9 +233,11 @@ void StoreLeadership::release(const std::string& key, std::uint64_t revision, Do
       },
       [this, key, lease = owned->lease, done = std::move(done)](Result<void> cleared, Receipt) mutable {
         let_go(key, lease.token());
-        // The row alone counts for nothing: what matters is the lease, and the session goes on trying to free it.
-        if (!cleared && cleared.error().code == ErrorCode::kStaleToken) return done(std::move(cleared));
-        lease.release_async(std::move(done));
+        // The row alone counts for nothing: what matters is the lease, and the session goes on trying to free it. One
+        // that was taken away is given back as well, or the session would go on counting it as held.
+        if (cleared || cleared.error().code != ErrorCode::kStaleToken) return lease.release_async(std::move(done));
+        lease.release_async([](const Result<void>&) {});
+        done(std::move(cleared));
       },
       kOptions);
 }

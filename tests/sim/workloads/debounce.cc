@@ -1,9 +1,9 @@
 // A touch that was acknowledged is covered by a run that begins after it, and of a key one run at a time has an effect.
 //
 // Nodes touch keys, alone and in transactions, fire windows and run them; runs fail at times, and write what they ran
-// for with their completion. Operators pause and cancel. See debounce_check.h for what must hold in the end; at any
-// time the rows must fit each other, no window fires before it is due (D4), and where nothing disturbs, none much
-// later.
+// for with their completion. Operators pause, cancel, change settings and remove the debouncer. See debounce_check.h
+// for what must hold in the end; at any time the rows must fit each other, no window fires before it is due (D4), and
+// where nothing disturbs, none much later.
 #include "perdure/debounce.h"
 
 #include "base/rfc3339.h"
@@ -67,7 +67,9 @@ class DebounceWorkload final : public ClientWorkload {
     auto& life = lives_[static_cast<std::size_t>(node.index())];
     life = std::make_shared<Life>(Life{.node = &node});
     node.scheduler().slow_down("perdure-worker", ms("handler_ms"));
-    if (auto opened = Debouncers::open(node.store())) life->debouncers.emplace(std::move(*opened));
+    // Somebody fires.
+    bool fires = node.index() == 0 || !by_chance(life, "silent");
+    if (auto opened = Debouncers::open(node.store(), {.fire = fires})) life->debouncers.emplace(std::move(*opened));
     open_queue(life);
     audit(life);
     ClientWorkload::start(node);
@@ -97,6 +99,10 @@ class DebounceWorkload final : public ClientWorkload {
       if (pick < 6) return change_pause(life, std::move(done));
       if (pick < 10) return cancel(life, std::move(done));
     }
+    if (is("changes")) {
+      if (pick < 5) return change_settings(life, std::move(done));
+      if (pick < 7) return remove(life, std::move(done));
+    }
     if (is("redrive") && pick > 80) return redrive(life, std::move(done));
     if (pick < 50) return touch(life, std::move(done));
     touch_in_transaction(life, std::move(done));
@@ -106,6 +112,9 @@ class DebounceWorkload final : public ClientWorkload {
   std::int64_t knob(std::string_view name) { return world().knob(name); }
   bool is(std::string_view name) { return knob(name) != 0; }
   Duration ms(std::string_view name) { return milliseconds(knob(name)); }
+  bool by_chance(const LifePtr& life, std::string_view name) {
+    return chance(life->random(), static_cast<std::uint64_t>(knob(name)));
+  }
   std::string any_key(const LifePtr& life) {
     return "k" + std::to_string(draw(life->random(), 1, static_cast<std::uint64_t>(knob("keys"))));
   }
@@ -118,13 +127,17 @@ class DebounceWorkload final : public ClientWorkload {
   // Touching.
 
   /// From which a run can tell all touches that it is for, if it gets them all.
-  static perdure::Value payload(std::int64_t number) { return perdure::Value::Map{{std::to_string(number), number}}; }
+  perdure::Value payload(const LifePtr& life, std::int64_t number) {
+    perdure::Value::Map map{{std::to_string(number), number}};
+    if (by_chance(life, "large")) map["padding"] = std::string(draw(life->random(), 10'000, 60'000), 'x');
+    return map;
+  }
 
   void touch(const LifePtr& life, Done done) {
     std::string key = any_key(life);
     std::int64_t number = ++last_;
     possible_[key].insert(number);
-    life->debouncers->touch_async(kName, key, payload(number),
+    life->debouncers->touch_async(kName, key, payload(life, number),
                                   [this, key, number, done = std::move(done)](Result<Window> window) mutable {
                                     settle_touch(key, number, window);
                                     done();
@@ -138,13 +151,21 @@ class DebounceWorkload final : public ClientWorkload {
   }
 
   void touch_in_transaction(const LifePtr& life, Done done) {
-    std::vector<std::pair<std::string, std::int64_t>> touches;
-    for (std::uint64_t i = draw(life->random(), 1, 3); i > 0; --i) touches.emplace_back(any_key(life), ++last_);
-    for (auto& [key, number] : touches) possible_[key].insert(number);
+    struct Touch {
+      std::string key;
+      std::int64_t number;
+      perdure::Value payload;
+    };
+    std::vector<Touch> touches;
+    for (std::uint64_t i = draw(life->random(), 1, 3); i > 0; --i) {
+      std::string key = any_key(life);
+      possible_[key].insert(++last_);
+      touches.push_back({key, last_, payload(life, last_)});
+    }
     life->node->store().transact_async(
         [life, touches](Transaction& txn) {
-          for (auto& [key, number] : touches) {
-            life->debouncers->touch(txn, kName, key, payload(number));
+          for (auto& [key, number, given] : touches) {
+            life->debouncers->touch(txn, kName, key, given);
             write_touch(txn, key, number);
           }
         },
@@ -168,9 +189,46 @@ class DebounceWorkload final : public ClientWorkload {
   void cancel(const LifePtr& life, Done done) {
     life->node->store().transact_async(
         [life, key = any_key(life)](Transaction& txn) {
-          if (life->debouncers->cancel(txn, kName, key)) write_cancel(txn, key);
+          note_closed(txn, life, key);
+          life->debouncers->cancel(txn, kName, key);
         },
         [done = std::move(done)](Result<void>) mutable { done(); });
+  }
+
+  static void note_closed(Transaction& txn, const LifePtr& life, const std::string& key) {
+    auto state = life->debouncers->key(txn, kName, key);
+    if (state && state->window) write_closed(txn, key, state->window->count);
+  }
+
+  /// Of what says when windows fire; what is in them stays as it is.
+  void change_settings(const LifePtr& life, Done done) {
+    DebounceSettings other = settings_;
+    other.max_count = draw(life->random(), 0, 5);
+    (other.window ? *other.window : other.quiet) = milliseconds(draw(life->random(), 10, 3000));
+    other.max_wait.reset();
+    if (!other.window && chance(life->random(), 500)) other.max_wait = other.quiet * 2;
+    life->node->store().transact_async([life, other](Transaction& txn) { life->debouncers->set(txn, kName, other); },
+                                       [done = std::move(done)](Result<void>) mutable { done(); });
+  }
+
+  /// With its windows, and makes it again a little later: touches in between are refused.
+  void remove(const LifePtr& life, Done done) {
+    life->node->store().transact_async(
+        [this, life](Transaction& txn) {
+          for (std::int64_t i = 1; i <= knob("keys"); ++i) note_closed(txn, life, "k" + std::to_string(i));
+          SystemAccess access(txn);
+          (void)debounce::remove_some(txn, "default", kName, {});
+        },
+        [this, life, done = std::move(done)](Result<void>) mutable {
+          done();
+          if (!life->over())
+            later(life, milliseconds(draw(life->random(), 0, 500)), [this, life] { make_again(life); });
+        });
+  }
+
+  void make_again(const LifePtr& life) {
+    life->node->store().transact_async([this, life](Transaction& txn) { life->debouncers->set(txn, kName, settings_); },
+                                       [](Result<void>) {});
   }
 
   /// Puts back what has died.
@@ -223,8 +281,7 @@ class DebounceWorkload final : public ClientWorkload {
           write_run(txn, key, token, count, numbers);
           return {};
         });
-    if (chance(life->random(), static_cast<std::uint64_t>(knob("failing"))))
-      return fail(ErrorCode::kHandlerFailed, "not this time");
+    if (by_chance(life, "failing")) return fail(ErrorCode::kHandlerFailed, "not this time");
     return perdure::Value();
   }
 
@@ -252,6 +309,8 @@ class DebounceWorkload final : public ClientWorkload {
           if (life->over()) return;
           if (quiet_ && rest && *rest && ClientWorkload::idle()) at_rest_ = true;
           if (quiet_ && is("redrive")) redrive(life, [] {});
+          // Whoever removed it may have died since.
+          if (is("changes") && chance(life->random(), 200)) make_again(life);
           if (quiet_ && is("operators"))
             life->node->store().transact_async([life](Transaction& txn) { life->debouncers->unpause(txn, kName); },
                                                [](Result<void>) {});
@@ -265,31 +324,41 @@ class DebounceWorkload final : public ClientWorkload {
 
   /// Of the events that windows have become: none was made before its time, nor long after it where nothing held it up.
   void check_times(Reader& reader) {
+    if (is("changes")) return;
     SystemAccess access(reader);
+    // At first the time of the store moves on with each node that joins: their clocks differ by seconds.
+    bool settled = is("calm") && world().now() > begun_ + seconds(10);
     Bytes prefix = tuple::pack_onto(kSystemKeys, "event");
-    for (const Row& row : reader.get_range(tuple::extensions(prefix))) {
+    // Ids are by time, and old events have ended.
+    RangeOptions newest{.limit = 100, .direction = Direction::kReverse};
+    for (const Row& row : reader.get_range(tuple::extensions(prefix), newest)) {
       if (queue::state_of(row.value) == queue::Stored::kEnded) continue;
       auto event = queue::EventRow::decode(row.value);
       auto given = event ? queue::Given::decode(event->given()) : Result<queue::Given>(queue::Given{});
       auto run = given ? perdure::Value::decode(given->value) : Result<perdure::Value>(perdure::Value());
       if (!event || !run || !run->is_map() || given->chunks > 0) continue;
-      WallTime due = due_of(*run);
+      Due due = due_of(*run);
       // Times in runs are cut to milliseconds.
-      if (event->enqueued_at < due) world().violation("debounce: a window has fired before it was due");
-      if (is("calm") && event->enqueued_at > due + seconds(3))
+      if (event->enqueued_at < due.earliest) world().violation("debounce: a window has fired before it was due");
+      if (settled && event->enqueued_at > due.latest + seconds(3))
         world().violation("debounce: a window has fired long after it was due");
     }
   }
 
-  WallTime due_of(const perdure::Value& run) {
+  struct Due {
+    WallTime earliest;
+    WallTime latest;
+  };
+  Due due_of(const perdure::Value& run) {
     auto time = [&](std::string_view name) { return parse_rfc3339(*run.find(name)->as_text()).value(); };
     WallTime first = time("first"), latest = time("latest");
-    // The first touch of a burst, and a full window, are due at once: there is no more to be said of them.
-    if (settings_.edge != Edge::kTrailing) return first;
-    if (settings_.max_count > 0) return latest;
-    if (settings_.window) return first + *settings_.window;
-    WallTime due = latest + settings_.quiet;
-    return settings_.max_wait ? std::min(due, first + *settings_.max_wait) : due;
+    // The first touch of a burst is due at once.
+    if (settings_.edge != Edge::kTrailing) return {first, first};
+    WallTime due = settings_.window ? first + *settings_.window : latest + settings_.quiet;
+    if (settings_.max_wait) due = std::min(due, first + *settings_.max_wait);
+    // So is a window that is full. Which touch made it so is not known: others may have come before it fired.
+    bool full = settings_.max_count > 0 && *run.find("count")->as_integer() >= std::int64_t(settings_.max_count);
+    return full ? Due{first, std::min(due, latest)} : Due{due, due};
   }
 
   bool at_rest(Reader& reader) {
@@ -300,6 +369,7 @@ class DebounceWorkload final : public ClientWorkload {
            none(debounce::timetable());
   }
 
+  const SteadyTime begun_ = world().now();
   DebounceSettings settings_;
   std::vector<LifePtr> lives_;
   std::map<std::string, std::set<std::int64_t>> made_, possible_;
@@ -325,6 +395,9 @@ const RegisterWorkload kDebounce({"debounce",
                                    {"audit_ms", {100, 600}, "between two looks at the rows"},
                                    {"operators", {0, 0}, "1 where the debouncer is paused, and windows are cancelled"},
                                    {"redrive", {0, 0}, "1 where runs that fail twice die, and are redriven"},
+                                   {"changes", {0, 0}, "1 where the debouncer is changed and removed"},
+                                   {"large", {0, 0}, "of 1000 touches have tens of kilobytes"},
+                                   {"silent", {0, 0}, "of 1000 lives of nodes fire nothing, but for the first node"},
                                    {"calm", {0, 0}, "1 where nothing holds up a window"}},
                                   make<DebounceWorkload>});
 

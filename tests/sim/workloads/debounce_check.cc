@@ -16,7 +16,9 @@ struct RanFor {
 
 struct KeyRows {
   std::map<std::int64_t, Version> touches;
-  std::vector<Version> cancels;
+  std::vector<Version> closes;
+  /// The touches of all windows that were closed.
+  std::uint64_t closed = 0;
   std::vector<RanFor> runs;
 };
 
@@ -33,8 +35,9 @@ std::map<std::string, KeyRows> read_rows(Reader& reader) {
     std::string kind(key.next_text());
     if (kind == "touch") {
       rows.touches[key.next_int()] = Stamp::decode(row.value)->version;
-    } else if (kind == "cancel") {
-      rows.cancels.push_back(key.next<Stamp>().version);
+    } else if (kind == "closed") {
+      rows.closes.push_back(key.next<Stamp>().version);
+      rows.closed += tuple::Reader(row.value).next<std::uint64_t>();
     } else {
       RanFor run;
       run.ended = key.next<Stamp>().version;
@@ -57,8 +60,8 @@ class KeyCheck {
   void check() {
     one_at_a_time();
     if (options_.owed == Owed::kOnce) each_once();
-    if (options_.owed == Owed::kCounted) as_many();
-    if (options_.owed == Owed::kSome && options_.at_rest && rows_.runs.empty() && rows_.cancels.empty() &&
+    if (options_.owed != Owed::kOnce) as_many();
+    if (options_.owed == Owed::kSome && options_.at_rest && rows_.runs.empty() && rows_.closes.empty() &&
         !made().empty())
       object("was touched and never run");
   }
@@ -98,27 +101,39 @@ class KeyCheck {
       }
     }
     if (!options_.at_rest) return;
-    for (std::int64_t number : sure)
-      if (times[number] == 0 && !excused(number)) object("was never run for touch " + std::to_string(number));
+    std::uint64_t missing = 0;
+    for (std::int64_t number : sure) {
+      if (times[number] > 0) continue;
+      ++missing;
+      if (!excused(number)) object("was never run for touch " + std::to_string(number));
+    }
+    if (missing > rows_.closed)
+      object("was not run for " + std::to_string(missing) + " touches, and " + std::to_string(rows_.closed) +
+             " were in windows that were closed");
   }
 
   /// Its window may have been closed without a run.
   bool excused(std::int64_t number) const {
     auto touched = rows_.touches.find(number);
-    if (touched == rows_.touches.end()) return !rows_.cancels.empty();
-    return std::ranges::any_of(rows_.cancels, [&](Version cancel) { return cancel >= touched->second; });
+    if (touched == rows_.touches.end()) return !rows_.closes.empty();
+    return std::ranges::any_of(rows_.closes, [&](Version close) { return close >= touched->second; });
   }
 
   void as_many() {
-    std::uint64_t ran = 0;
-    for (const RanFor& run : rows_.runs) ran += run.count;
     auto all = made();
     std::size_t sure = all.size();
     all.merge(of(options_.possible, key_));
-    std::size_t most = all.size();
-    if (ran > most) object("was run for more touches than were made");
-    if (options_.at_rest && rows_.cancels.empty() && ran < sure)
-      object("was run for " + std::to_string(ran) + " touches of " + std::to_string(sure));
+    std::uint64_t ran = 0;
+    for (const RanFor& run : rows_.runs) {
+      ran += run.count;
+      auto later = [&](const auto& touch) { return touch.second >= run.claimed; };
+      if (ran + static_cast<std::uint64_t>(std::ranges::count_if(rows_.touches, later)) > all.size())
+        object("was run for more touches than had been made");
+    }
+    if (ran + rows_.closed > all.size()) object("was run and closed for more touches than were made");
+    if (options_.owed == Owed::kCounted && options_.at_rest && ran + rows_.closed < sure)
+      object("was run for " + std::to_string(ran) + " touches of " + std::to_string(sure) + ", and " +
+             std::to_string(rows_.closed) + " were in windows that were closed");
   }
 
   const std::string& key_;
@@ -133,8 +148,8 @@ void write_touch(Transaction& txn, const std::string& key, std::int64_t number) 
   txn.set_stamped(tuple::pack_onto(prefix(), key, "touch", number), Stamped{{}, {}, 0});
 }
 
-void write_cancel(Transaction& txn, const std::string& key) {
-  txn.set_stamped(tuple::pack_stamped_onto(prefix(), key, "cancel", tuple::IncompleteStamp{0}), BytesView());
+void write_closed(Transaction& txn, const std::string& key, std::uint64_t count) {
+  txn.set_stamped(tuple::pack_stamped_onto(prefix(), key, "closed", tuple::IncompleteStamp{0}), tuple::pack(count));
 }
 
 void write_run(Transaction& txn, const std::string& key, const Token& token, std::uint64_t count,

@@ -3,7 +3,8 @@
 // Every touch writes its number in its transaction where it can, and every run writes with its completion which touches
 // it ran for, and how many. So after a run the store says
 //   D1, D3  of the runs of a key that had an effect, each was claimed after the one before had ended;
-//   D2      a touch that was acknowledged is among those of a run that was claimed after it, and of one only.
+//   D2      a touch that was acknowledged is among those of a run that was claimed after it, and of one only; or its
+//           window was closed, and it was one of as many as that had.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ enum class Owed {
 
 /// Notes in a transaction that touch `number` of `key` is part of it.
 void write_touch(Transaction& txn, const std::string& key, std::int64_t number);
-/// Notes that the windows of `key` were closed without a run.
-void write_cancel(Transaction& txn, const std::string& key);
+/// Notes that a window of `key` with `count` touches was closed without a run.
+void write_closed(Transaction& txn, const std::string& key, std::uint64_t count);
 /// Notes with the end of a run what it ran for.
 void write_run(Transaction& txn, const std::string& key, const Token& token, std::uint64_t count,
                const std::vector<std::int64_t>& numbers);
