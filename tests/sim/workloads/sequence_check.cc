@@ -20,7 +20,7 @@ std::string text_of(const SeqKey& key, Number number) {
 class Checker {
  public:
   Checker(Reader& reader, const Known& known, const std::function<void(std::string)>& report)
-      : reader_(reader), known_(known), report_(report), place_("default", kPartition) {
+      : reader_(reader), known_(known), report_(report), place_("default", known.partition) {
     auto row = reader.get(place_.spec);
     if (!row) return;
     partition_ = PartitionRow::decode(*row).value();

@@ -21,6 +21,7 @@ struct Told {
 };
 
 struct Known {
+  std::string partition = kPartition;
   std::map<LogOffset, Told> told = {};
   /// The tokens of all owners.
   std::vector<Token> tokens = {};

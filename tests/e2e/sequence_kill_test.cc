@@ -1,0 +1,98 @@
+// A process that appends and draws in both modes, killed again and again: no gap, no double, and only the tail is read.
+#include <random>
+#include <sstream>
+
+#include "perdure/sequence.h"
+#include "sequence_check.h"
+#include "session_fixture.h"
+
+namespace perdure::e2e {
+namespace {
+
+using namespace sim::sequencing;
+
+constexpr int kKills = 200;
+
+class SequenceKill : public SessionProcesses {
+ protected:
+  void SetUp() override {
+    for (Known* known : {&behind_, &atomic_}) must(sequences_.set(known->partition, {.types = {{kType, kFloors}}}));
+  }
+
+  /// What the worker told before it died; its last line may be cut.
+  void hear(Child& worker) {
+    worker.gather(Milliseconds(0));
+    for (const std::string& line : worker.take_events()) {
+      std::istringstream words(line);
+      std::string name;
+      words >> name;
+      if (name == "told") told(words);
+      if (name == "owned") owned(words);
+      if (name == "recovered") recovered(words);
+    }
+  }
+  void told(std::istringstream& words) {
+    std::string partition, number;
+    LogOffset offset = 0;
+    Told event{};
+    words >> partition >> offset >> event.workspace;
+    while (words >> number) {
+      auto equals = number.find('=');
+      event.numbers.emplace_back(number.substr(0, equals), std::stoull(number.substr(equals + 1)));
+    }
+    Known& known = partition == behind_.partition ? behind_ : atomic_;
+    EXPECT_TRUE(known.told.emplace(offset, std::move(event)).second) << "offset " << offset << " was told twice";
+  }
+  void owned(std::istringstream& words) {
+    std::string token;
+    words >> token;
+    behind_.tokens.push_back(must(Token::parse(token)));
+  }
+  void recovered(std::istringstream& words) {
+    std::uint64_t read = 0, behind = 0;
+    words >> read >> behind;
+    EXPECT_EQ(read, behind) << "only the tail after the stored offset is read";
+    read_ += read;
+    longest_ = std::max(longest_, behind);
+  }
+  void look(const Known& known) {
+    std::vector<std::string> wrong;
+    must(store_.read(
+        [&](Reader& reader) { check(reader, known, [&](std::string what) { wrong.push_back(std::move(what)); }); }));
+    EXPECT_TRUE(wrong.empty()) << known.partition << ": " << wrong.size() << " wrong, the first: " << wrong.front();
+  }
+
+  Sequences sequences_ = must(Sequences::open(store_));
+  Known behind_;
+  Known atomic_{.partition = "atomic"};
+  std::uint64_t read_ = 0;
+  std::uint64_t longest_ = 0;
+};
+
+// N1 to N4; SEQ-B2, SEQ-B5, SEQ-B8, SEQ-B11.
+TEST_F(SequenceKill, NothingInTheLogIsHandedOutAgain) {
+  std::mt19937 chance(29);
+  for (int life = 1; life <= kKills; ++life) {
+    Child worker({PERDURE_E2E_SEQUENCE_WORKER, url_, std::to_string(life)});
+    ASSERT_EQ(worker.answer(), "ok working");
+    worker.gather(Milliseconds(1 + chance() % 120));
+    worker.kill();
+    hear(worker);
+    if (life % 20 == 0) {
+      look(behind_);
+      look(atomic_);
+    }
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_GT(behind_.told.size(), 1'000u);
+  EXPECT_GT(atomic_.told.size(), 1'000u);
+  EXPECT_GT(read_, 0u) << "none was killed with something to recover";
+  std::printf(
+      "%d kills: %zu events written behind by %zu owners, %zu atomic; %llu entries read in recovery, %llu at most\n",
+      kKills, behind_.told.size(), behind_.tokens.size(), atomic_.told.size(), static_cast<unsigned long long>(read_),
+      static_cast<unsigned long long>(longest_));
+  expect_sound(store_);
+}
+
+}  // namespace
+}  // namespace perdure::e2e
