@@ -123,8 +123,15 @@ TEST(SequencerRace, CloseWakesWhoWaits) {
   Store store = *Store::open("memory:");
   Sequencer sequencer = Sequencer::open(store, {}, std::make_shared<Silent>()).value();
   EXPECT_FALSE(sequencer.wait_ready(1ms));
-  std::jthread waiter([&] { EXPECT_FALSE(sequencer.wait_ready(1h)); });
-  std::jthread closer([&] { EXPECT_TRUE(sequencer.close()); });
+  // Gone when the next one waits in its place.
+  auto before = std::make_shared<int>();
+  std::weak_ptr<int> waits = before;
+  sequencer.when_ready([before = std::move(before)] {});
+  std::jthread closer([&] {
+    while (!waits.expired()) std::this_thread::yield();
+    EXPECT_TRUE(sequencer.close());
+  });
+  EXPECT_FALSE(sequencer.wait_ready(1h));
 }
 
 }  // namespace
