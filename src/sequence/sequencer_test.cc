@@ -112,6 +112,11 @@ TEST_F(Sequencing, Defaults) {
   static_assert(sizeof(SeqId) == 2 && sizeof(WorkspaceKind) == 2 && sizeof(WorkspaceId) == 8 && sizeof(Number) == 8);
 }
 
+// C-7: the kind comes first, and nobody can take one for the other.
+using Start = decltype(&Sequencer::start);
+static_assert(std::is_invocable_v<Start, Sequencer&, WorkspaceKind, WorkspaceId>);
+static_assert(!std::is_invocable_v<Start, Sequencer&, WorkspaceId, WorkspaceKind>);
+
 // SEQ-2, SEQ-11, SEQ-U3.
 TEST_F(Sequencing, RefusesWhileItReadsTheLog) {
   storage_->held = "scan";
