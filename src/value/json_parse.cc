@@ -50,8 +50,8 @@ void put_utf8(std::string& out, std::uint32_t character) {
   put(0x80 | (character & 0x3f));
 }
 
-/// Whether a number without its sign, of the grammar of JSON and not zero, is less than one.
-bool is_below_one(std::string_view number) {
+/// Whether a number without its sign that is out of the range of doubles is too small for them, rather than too large.
+bool is_too_small(std::string_view number) {
   std::size_t mark = std::min(number.find_first_of("eE"), number.size());
   std::int64_t exponent = 0;
   if (mark < number.size()) {
@@ -63,9 +63,8 @@ bool is_below_one(std::string_view number) {
   std::string_view mantissa = number.substr(0, mark);
   auto point = static_cast<std::int64_t>(std::min(mantissa.find('.'), mantissa.size()));
   auto first = static_cast<std::int64_t>(mantissa.find_first_of("123456789"));
-  // The first digit that counts stands for its multiple of ten to the power of exponent + place.
-  std::int64_t place = first < point ? point - first - 1 : point - first;
-  return exponent < -place;
+  // Where the first digit that counts stands, give or take one, which is nothing against the exponents of a double.
+  return exponent < first - point;
 }
 
 class Parser {
@@ -320,7 +319,7 @@ class Parser {
     double rounded = 0;
     if (std::from_chars(number.data(), number.data() + number.size(), rounded).ec == std::errc()) return rounded;
     std::string_view magnitude = number.substr(number.front() == '-' ? 1 : 0);
-    if (is_below_one(magnitude)) return number.front() == '-' ? -0.0 : 0.0;
+    if (is_too_small(magnitude)) return number.front() == '-' ? -0.0 : 0.0;
     return refuse(at, "a number that a double can hold, up to 1.7976931348623157e308", printable(number, kShownMax));
   }
 
