@@ -40,6 +40,12 @@ namespace perdure {
 /// Bytes that are not text, also outside of tuples.
 using tuple::Blob;
 
+/// What Value::from_json() accepts.
+struct JsonLimits {
+  /// How deep lists and maps may be nested. More than Value::kMaxDepth, which this is, counts as that.
+  std::size_t depth_max = 64;
+};
+
 class PERDURE_EXPORT Value {
  public:
   enum class Kind { kNull, kBool, kInteger, kDouble, kText, kBytes, kList, kMap };
@@ -103,6 +109,19 @@ class PERDURE_EXPORT Value {
   /// As JSON, in one line and always valid: bytes are {"$bytes":"<base64>"}, a double that is not finite is null, and
   /// each byte of a text that is not UTF-8 is U+FFFD. Doubles keep a point or an exponent, so that they stay doubles.
   std::string to_json() const;
+  /// The value that `text` is the JSON of. Strict as RFC 8259 is: UTF-8 without a byte order mark, pairs of surrogates,
+  /// nothing behind the value, and each key of a map once. It reads what to_json() writes as the value that it was
+  /// written for, but for what that changed (doubles that are not finite, text that is not UTF-8) and for maps whose
+  /// only key is "$bytes": these are bytes, and refused if they do not hold base64 as to_json() writes it.
+  ///
+  /// A number without a point and an exponent is an integer, and exact: 9223372036854775808 to 18446744073709551615 are
+  /// the text of their digits, as for the constructor, and larger ones are refused. But -0 is a double, as are all
+  /// others: the nearest one, zero included; what is too large for a double is refused.
+  ///
+  /// Memory is taken as the text is read, at most about 100 times its size for a list of digits: bound the size of
+  /// what comes from outside. Errors: invalid_argument, with the line and the column, in characters, of what was found
+  /// and what was expected: "JSON at line 2, column 7: expected ',' or ']', found '}'".
+  static Result<Value> from_json(std::string_view text, JsonLimits limits = {});
 
   /// Its bytes, the same for equal values; encode_onto() puts them behind what `out` holds already.
   Bytes encode() const;

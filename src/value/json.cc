@@ -5,6 +5,7 @@
 
 #include "perdure/value.h"
 #include "tuple/utf8.h"
+#include "value/base64.h"
 
 namespace perdure {
 namespace {
@@ -62,16 +63,6 @@ void put_double(std::string& out, double number) {
   std::string_view shortest(digits.data(), end);
   out += shortest;
   if (shortest.find_first_of(".e") == std::string_view::npos) out += ".0";
-}
-
-void put_base64(std::string& out, BytesView bytes) {
-  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::size_t have = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t three = 0;
-    for (std::size_t j = 0; j < 3; ++j) three = three << 8 | (j < have ? static_cast<unsigned char>(bytes[i + j]) : 0u);
-    for (std::size_t j = 0; j < 4; ++j) out += j <= have ? kDigits[three >> (18 - 6 * j) & 63] : '=';
-  }
 }
 
 void put(std::string& out, const Value& value) {

@@ -50,6 +50,26 @@ TEST(ValueMemory, CountsThatLieCostNoMoreThanTheInputIsLong) {
   EXPECT_LT(cost_of_decoding("\x05\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), 1000u);
 }
 
+TEST(ValueMemory, JsonNestedAMillionDeepCostsNoMoreThanItsMessage) {
+  for (std::string_view open : {"[", "{\"\":", " [ ", "[{\"$bytes\":"}) {
+    std::string text;
+    for (int i = 0; i < 1'000'000; ++i) text += open;
+    std::size_t before = allocated_bytes;
+    EXPECT_FALSE(Value::from_json(text));
+    // The entries of 64 maps, at the most.
+    EXPECT_LT(allocated_bytes - before, 64 * 200 + 1000u) << open;
+  }
+}
+
+TEST(ValueMemory, JsonCostsNoMoreThanItIsDocumentedTo) {
+  std::string digits = "[0";
+  for (int i = 0; i < 600'000; ++i) digits += ",0";
+  std::size_t before = allocated_bytes;
+  EXPECT_TRUE(Value::from_json(digits + ']'));
+  // All that a list had on its way; at one time there are no more than its last two sizes.
+  EXPECT_LT(allocated_bytes - before, 125 * digits.size());
+}
+
 TEST(ValueMemory, EncodingASmallValueAllocatesAtMostOnce) {
   Value value = Value::Map{{"count", 7}, {"name", "a name that is too long for its string"}};
   std::size_t before = allocated_bytes;

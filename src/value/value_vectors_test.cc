@@ -109,6 +109,26 @@ TEST(ValueVectors, DocumentedBytesDecodeToTheValue) {
   }
 }
 
+TEST(ValueVectors, DocumentedJsonIsReadAsTheValue) {
+  auto rows = table("Test vectors");
+  auto values = by_hand();
+  ASSERT_EQ(rows.size(), values.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto value = Value::from_json(rows[i].left);
+    ASSERT_TRUE(value) << rows[i].left << ": " << to_string(value.error());
+    EXPECT_TRUE(*value == values[i]) << rows[i].left;
+  }
+}
+
+TEST(ValueVectors, JsonIsReadAndWrittenAgainAsDocumented) {
+  for (const Row& row : table("As JSON")) {
+    auto value = Value::from_json(row.left);
+    ASSERT_TRUE(value) << row.left << ": " << to_string(value.error());
+    EXPECT_EQ(value->to_json(), row.right);
+    EXPECT_TRUE(Value::from_json(row.right) == *value) << row.right;
+  }
+}
+
 TEST(ValueVectors, WhatIsDocumentedAsRefusedIsRefusedWithItsOffset) {
   for (const Row& row : table("Refused")) {
     auto value = Value::decode(from_hex(row.left));
