@@ -134,8 +134,8 @@ class PERDURE_EXPORT Sequencer {
 
   /// Begins with an event: its offset, one more than the last. Ends the process if the last one was neither flushed nor
   /// actualized, if the kind is unknown, and after close.
-  /// Errors, and nothing has begun: kUnavailable while it actualizes; kLimitExceeded while too much is not yet stored,
-  /// which hurries the storing; kStaleToken or kClosed, for good, if the partition is lost.
+  /// Errors, and nothing has begun: kUnavailable while it actualizes; kLimitExceeded while too much is not yet stored;
+  /// kStaleToken or kClosed, for good, if the partition is lost.
   [[nodiscard]] Result<LogOffset> start(WorkspaceKind kind, WorkspaceId workspace);
 
   /// The next number of a sequence of the workspace. Ends the process without `start`, and after close. Blocks if the

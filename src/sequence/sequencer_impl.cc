@@ -62,11 +62,10 @@ Result<LogOffset> SequencerImpl::start(WorkspaceKind kind, WorkspaceId workspace
   if (phase_ == Phase::kLost) return std::unexpected(*problem_);
   if (phase_ == Phase::kActualizing)
     return fail(ErrorCode::kUnavailable, "the sequencer is reading its log; try again when it is ready");
-  if (is_full()) {
-    plan_flush();
+  // Whoever made it full has hurried the flusher.
+  if (is_full())
     return fail(ErrorCode::kLimitExceeded, "the sequencer has " + std::to_string(unflushed_.size()) +
                                                " numbers that are not stored yet; try again when it is ready");
-  }
   if (offset_ == UINT64_MAX) return fail(ErrorCode::kTooLarge, "the log has no offset left: 2^64 - 1 was the last");
   event_.emplace(workspace, &floors->second);
   return ++offset_;
