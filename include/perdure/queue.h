@@ -250,6 +250,7 @@ class PERDURE_EXPORT Queue {
   /// Replaces the settings of a worker; nothing puts the defaults back.
   /// Errors: kInvalidArgument.
   [[nodiscard]] Result<void> configure(std::string_view worker, std::optional<WorkerSettings> settings);
+  void configure(Transaction& txn, std::string_view worker, const std::optional<WorkerSettings>& settings);
 
   enum class Force { kNo, kYes };
   /// Ends an event that has not run. One that is running is refused with kWrongState, unless forced: then its claim is

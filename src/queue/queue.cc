@@ -317,11 +317,13 @@ Result<void> Queue::unblock(std::string_view worker) {
 }
 
 Result<void> Queue::configure(std::string_view worker, std::optional<WorkerSettings> settings) {
-  if (auto good = check_names(space_, worker); !good) return good;
-  if (settings) {
-    if (auto good = queue::check_settings(*settings); !good) return good;
-  }
-  return impl_->transact_now([&](Transaction& txn) { queue::write_settings(txn, space_, worker, settings); });
+  return impl_->transact_now([&](Transaction& txn) { configure(txn, worker, settings); });
+}
+
+void Queue::configure(Transaction& txn, std::string_view worker, const std::optional<WorkerSettings>& settings) {
+  in_txn(txn, check_names(space_, worker));
+  if (settings) in_txn(txn, queue::check_settings(*settings));
+  queue::write_settings(txn, space_, worker, settings);
 }
 
 Result<void> Queue::cancel(const Uuid& id, Force force) {

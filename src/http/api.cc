@@ -1,0 +1,134 @@
+#include "http/api.h"
+
+#include "http/guard.h"
+#include "http/idempotency.h"
+#include "http/problem.h"
+#include "http/units.h"
+#include "runtime/latch.h"
+#include "session/rows.h"
+#include "store/store_access.h"
+
+namespace perdure::http {
+
+/// Leaves the admission when the last step of it has gone.
+struct Api::Visit {
+  Visit(Api& home, const Route& taken, CallPtr made) : api(home), route(taken), call(std::move(made)) {}
+  ~Visit() { api.admission_.leave(route.load); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+  Api& api;
+  const Route& route;
+  const CallPtr call;
+  const SteadyTime began = steady_now();
+};
+
+Api::Api(Node& node, std::vector<Route> routes, ApiOptions options)
+    : node_(node),
+      router_(std::move(routes)),
+      options_(std::move(options)),
+      admission_(options_.admission),
+      pool_(std::make_shared<HandlerPool>(StoreAccess::impl(node.store()).scheduler(),
+                                          HandlerPool::Options{"perdure-api", 1, 8, 0})) {}
+
+Api::~Api() {
+  pool_->close([] {});
+  pool_->wait();
+  pool_->join();
+}
+
+void Api::handle(std::shared_ptr<Exchange> exchange) {
+  if (auto refused = refused_by_guard(*exchange, options_.hosts)) return exchange->answer(std::move(*refused));
+  auto target = Target::parse(exchange->request().target);
+  if (!target) return exchange->answer(problem(target.error()));
+  auto match = router_.find(exchange->request().method, target->segments);
+  if (!match.route && match.allowed.empty())
+    return exchange->answer(problem(404, "not_found", "there is nothing at this path; see /v1/_/openapi.json"));
+  if (!match.route) {
+    Response refused = problem(405, "invalid_argument", "this path takes " + match.allowed + " only");
+    refused.headers.add("Allow", match.allowed);
+    return exchange->answer(std::move(refused));
+  }
+  auto call = std::make_shared<Call>(exchange, std::move(*target));
+  call->params = std::move(match.params);
+  for (const auto& [name, value] : call->params)
+    if (name == "space")
+      if (auto good = session::check_short_name(value, "the space"); !good)
+        return exchange->answer(problem(good.error()));
+  if (!exchange->request().body.empty()) {
+    auto body = Value::from_json(exchange->request().body);
+    if (!body) return exchange->answer(problem(body.error()));
+    call->body = std::move(*body);
+  }
+  if (!admission_.enter(match.route->load))
+    return exchange->answer(problem(429, "limit_exceeded",
+                                    "more requests are under way than this daemon takes on at once; try again"));
+  run(*match.route, std::make_shared<Visit>(*this, *match.route, std::move(call)));
+}
+
+void Api::run(const Route& route, std::shared_ptr<Visit> visit) {
+  if (const auto* handler = std::get_if<InTransaction>(&route.handler)) return transact(*handler, std::move(visit));
+  if (const auto* handler = std::get_if<Blocking>(&route.handler)) return block(*handler, std::move(visit));
+  if (const auto* handler = std::get_if<Raw>(&route.handler)) return handler->run(visit->call);
+  if (const auto* handler = std::get_if<Asynchronous>(&route.handler)) return wait(*handler, std::move(visit));
+  const auto& handler = std::get<WithOrWithoutKey>(route.handler);
+  if (visit->call->header("Idempotency-Key")) return transact(handler.with, std::move(visit));
+  wait(handler.without, std::move(visit));
+}
+
+void Api::wait(const Asynchronous& handler, std::shared_ptr<Visit> visit) {
+  CallPtr call = visit->call;
+  handler.run(std::move(call), [this, visit](Result<Answer> result) { answer(*visit, std::move(result)); });
+}
+
+void Api::transact(const InTransaction& handler, std::shared_ptr<Visit> visit) {
+  std::optional<IdempotencyKey> key;
+  if (visit->route.method == "POST" && visit->route.pattern.starts_with("/v1/{space}/")) {
+    auto given = IdempotencyKey::of(*visit->call);
+    if (!given) return answer(*visit, std::unexpected(std::move(given.error())));
+    key = std::move(*given);
+  }
+  auto body = [this, &handler, visit, key](Transaction& txn) -> Result<Answer> {
+    if (!key) return handler.run(txn, *visit->call);
+    WallTime now = node_.now();
+    auto kept = find_kept(txn, *key, now);
+    if (!kept) return std::unexpected(std::move(kept.error()));
+    if (*kept) return answer_of(std::move(**kept), key->key);
+    auto made = handler.run(txn, *visit->call);
+    if (made) keep(txn, *key, {.answer = *made}, now);
+    return made;
+  };
+  auto done = [this, visit](Result<Answer> result, Receipt receipt) {
+    if (result && result->version == Version()) result->version = receipt.version;
+    answer(*visit, std::move(result));
+  };
+  node_.store().transact_async(std::move(body), std::move(done), {.body = handler.body, .reserve = handler.reserve});
+}
+
+void Api::block(const Blocking& handler, std::shared_ptr<Visit> visit) {
+  pool_->run({.run = [this, &handler, visit] { answer(*visit, handler.run(*visit->call)); },
+              .dropped = [this, visit] {
+                answer(*visit, fail(ErrorCode::kClosed, "this daemon stops; try again when it is back"));
+              }});
+}
+
+void Api::answer(Visit& visit, Result<Answer> answer) {
+  Response response = answer ? to_response(std::move(*answer)) : problem(answer.error());
+  int status = response.status;
+  visit.call->exchange().answer(std::move(response));
+  if (options_.on_served)
+    options_.on_served({visit.route.method, visit.route.pattern, status, steady_now() - visit.began});
+}
+
+Response to_response(Answer answer) {
+  Response response{answer.status, std::move(answer.headers), {}};
+  if (answer.show_version == Answer::ShowVersion::kETag)
+    response.headers.add("ETag", "\"" + format_version(answer.version) + "\"");
+  if (answer.show_version == Answer::ShowVersion::kBody) (*answer.body)["version"] = format_version(answer.version);
+  if (!answer.body) return response;
+  if (!response.headers.find("content-type")) response.headers.add("Content-Type", "application/json");
+  response.body = answer.body->to_json();
+  return response;
+}
+
+}  // namespace perdure::http

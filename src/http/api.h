@@ -1,0 +1,78 @@
+// The HTTP API: from a request to the parts of the node, and back.
+//
+//     guard -> route -> admission -> JSON -> handler -> answer
+//
+// Each file api_NAME.cc has the routes of one thing, as functions of what they are given; this one runs them. A handler
+// that is a transaction is wrapped with the idempotency key of its request here, so that none has to think of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "http/admission.h"
+#include "http/call.h"
+#include "http/router.h"
+#include "node/node.h"
+#include "runtime/handler_pool.h"
+
+namespace perdure::http {
+
+/// What was asked, for metrics: the pattern of the route, the status, and how long it took.
+struct Served {
+  std::string_view method;
+  std::string_view pattern;
+  int status;
+  Duration took;
+};
+
+struct ApiOptions {
+  /// Further names of this daemon in Host headers.
+  std::vector<std::string> hosts = {};
+  AdmissionLimits admission = {};
+  std::function<void(const Served&)> on_served = {};
+};
+
+class Api {
+ public:
+  /// `node` outlives it.
+  Api(Node& node, std::vector<Route> routes, ApiOptions options = {});
+  /// Waits for what still runs on its threads.
+  ~Api();
+
+  /// Answers it, sooner or later. Must not be called any more once the node is closed.
+  void handle(std::shared_ptr<Exchange> exchange);
+  const std::vector<Route>& routes() const { return router_.routes(); }
+  const Admission& admission() const { return admission_; }
+
+ private:
+  /// A request that is being answered.
+  struct Visit;
+  void run(const Route& route, std::shared_ptr<Visit> visit);
+  void transact(const InTransaction& handler, std::shared_ptr<Visit> visit);
+  void wait(const Asynchronous& handler, std::shared_ptr<Visit> visit);
+  void block(const Blocking& handler, std::shared_ptr<Visit> visit);
+  void answer(Visit& visit, Result<Answer> answer);
+
+  Node& node_;
+  const Router router_;
+  const ApiOptions options_;
+  Admission admission_;
+  const std::shared_ptr<HandlerPool> pool_;
+};
+
+/// As it goes over the wire.
+Response to_response(Answer answer);
+
+// The routes of each part.
+std::vector<Route> event_routes(Node& node);
+std::vector<Route> worker_routes(Node& node);
+std::vector<Route> schedule_routes(Node& node);
+std::vector<Route> debouncer_routes(Node& node);
+std::vector<Route> sequence_routes(Node& node);
+std::vector<Route> key_routes(Node& node);
+std::vector<Route> transact_routes(Node& node);
+std::vector<Route> actor_routes(Node& node);
+
+}  // namespace perdure::http

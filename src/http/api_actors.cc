@@ -1,0 +1,205 @@
+// /v1/{space}/actors
+#include "http/api.h"
+#include "http/bind.h"
+#include "http/fields.h"
+#include "http/idempotency.h"
+#include "http/idempotent_call.h"
+#include "http/units.h"
+
+namespace perdure::http {
+namespace {
+
+constexpr std::size_t kMessagesMax = 1'000;
+
+Actor actor_of(Node& node, const Call& call) {
+  return node.actors().in(call.space()).actor(call.param("kind"), call.param("id"));
+}
+
+std::string stamp_text(const Stamp& stamp) {
+  return format_version(stamp.version);
+}
+
+Value actor_json(const ActorInfo& info) {
+  Value locked;
+  if (info.locked)
+    locked = Value::Map{{"owner", info.locked->owner.to_string()}, {"token", info.locked->token.to_string()}};
+  return Value::Map{
+      {"state", info.state ? *info.state : Value()},
+      {"version", stamp_text(info.version)},
+      {"schema", info.schema},
+      {"mailbox", Value::Map{{"length", number_value(info.mailbox_length)},
+                             {"oldest", info.oldest ? Value(format_time(*info.oldest)) : Value()}}},
+      {"locked", std::move(locked)},
+      {"dead", number_value(info.dead)},
+      {"waiting", number_value(info.waiting)},
+  };
+}
+
+/// "5s", or "none" for as long as it takes.
+Result<Duration> call_timeout(const Call& call) {
+  if (call.query("timeout") == "none") return Duration::max();
+  auto given = call.query_duration("timeout");
+  if (!given) return wrong(given);
+  return given->value_or(CallOptions().timeout);
+}
+
+auto replied(Done done) {
+  return [done = std::move(done)](Result<Value> reply) mutable {
+    if (!reply) return done(wrong(reply));
+    done(ok(Value::Map{{"reply", std::move(*reply)}}));
+  };
+}
+
+auto accepted(Done done) {
+  return [done = std::move(done)](Result<void> result) mutable {
+    if (!result) return done(wrong(result));
+    done(Answer{.status = 202, .body = Value::Map()});
+  };
+}
+
+auto finished(Done done) {
+  return [done = std::move(done)](Result<void> result) mutable {
+    if (!result) return done(wrong(result));
+    done(ok(Value::Map()));
+  };
+}
+
+void call_actor(Node& node, const CallPtr& call, Done done) {
+  auto timeout = call_timeout(*call);
+  if (!timeout) return done(wrong(timeout));
+  auto key = IdempotencyKey::of(*call);
+  if (!key) return done(wrong(key));
+  if (*key) return call_once(node, actor_of(node, *call), call->body, **key, *timeout, std::move(done));
+  actor_of(node, *call).call_async(call->body, {.timeout = *timeout}, replied(std::move(done)));
+}
+
+void priority_call(Node& node, const CallPtr& call, Done done) {
+  auto timeout = call_timeout(*call);
+  if (!timeout) return done(wrong(timeout));
+  actor_of(node, *call).call_async(call->body, {.timeout = *timeout, .way = Way::kPriority}, replied(std::move(done)));
+}
+
+void priority_cast(Node& node, const CallPtr& call, Done done) {
+  actor_of(node, *call).cast_async(call->body, {.way = Way::kPriority}, accepted(std::move(done)));
+}
+
+void info(Node& node, const CallPtr& call, Done done) {
+  actor_of(node, *call).info_async(call->body, accepted(std::move(done)));
+}
+
+Result<Answer> cast_in(Node& node, Transaction& txn, const Call& call) {
+  auto delay = call.query_duration("delay");
+  if (!delay) return wrong(delay);
+  actor_of(node, call).cast(txn, call.body, delay->value_or(Duration::zero()));
+  return Answer{.status = 202, .body = Value::Map()};
+}
+
+void cast(Node& node, const CallPtr& call, Done done) {
+  auto delay = call->query_duration("delay");
+  if (!delay) return done(wrong(delay));
+  actor_of(node, *call).cast_async(call->body, {.delay = delay->value_or(Duration::zero())}, accepted(std::move(done)));
+}
+
+Result<Answer> cast_many(Node& node, Transaction& txn, const Call& call) {
+  const Value::List* messages = call.body.as_list();
+  if (!messages) return fail(ErrorCode::kInvalidArgument, "the body must be an array of messages");
+  if (messages->size() > kMessagesMax)
+    return fail(ErrorCode::kTooLarge, "at most 1000 messages are cast at once; send them in parts");
+  if (!messages->empty()) actor_of(node, call).cast_many(txn, *messages);
+  return Answer{.status = 202, .body = Value::Map()};
+}
+
+Result<Answer> get(Node& node, Transaction& txn, const Call& call) {
+  auto info = actor_of(node, call).inspect(txn);
+  if (!info) return wrong(info);
+  return ok(actor_json(*info));
+}
+
+Result<Answer> get_state(Node& node, Transaction& txn, const Call& call) {
+  auto info = actor_of(node, call).inspect(txn);
+  if (!info) return wrong(info);
+  if (!info->state)
+    return fail(ErrorCode::kNotFound, "the actor has no state yet; its first message is still to be handled");
+  Answer answer = ok(std::move(*info->state));
+  answer.headers.add("ETag", "\"" + stamp_text(info->version) + "\"");
+  return answer;
+}
+
+Result<Answer> list(Node& node, Transaction& txn, const Call& call) {
+  auto page = call.page();
+  if (!page) return wrong(page);
+  auto ids = node.actors().in(call.space()).list(
+      txn, call.param("kind"), {std::string(call.query("prefix").value_or("")), page->after, page->limit});
+  Value::List items;
+  for (const std::string& id : ids) items.push_back(Value::Map{{"id", id}});
+  return list_answer(std::move(items), ids.empty() ? "" : next_after(ids.size(), *page, ids.back()));
+}
+
+void stop(Node& node, const CallPtr& call, Done done) {
+  Fields fields(call->body, "the request");
+  std::string reason = fields.text("reason").value_or("stopped");
+  if (auto good = fields.finish(); !good) return done(wrong(good));
+  actor_of(node, *call).stop_async(std::move(reason), finished(std::move(done)));
+}
+
+void unlock(Node& node, const CallPtr& call, Done done) {
+  actor_of(node, *call).unlock_async(finished(std::move(done)));
+}
+
+void kill(Node& node, const CallPtr& call, Done done) {
+  actor_of(node, *call).kill_async([done = std::move(done)](Result<void> result) mutable {
+    if (!result) return done(wrong(result));
+    done(no_content());
+  });
+}
+
+Result<Answer> list_dead(Node& node, Transaction& txn, const Call& call) {
+  auto page = call.page();
+  if (!page) return wrong(page);
+  Value::List items;
+  for (const DeadLetter& each : actor_of(node, call).dead_letters(txn, page->limit))
+    items.push_back(Value::Map{{"id", stamp_text(each.id)},
+                               {"type", each.type == MessageType::kCall ? "call" : "cast"},
+                               {"message", each.message},
+                               {"error", each.error},
+                               {"attempts", each.attempts},
+                               {"at", format_time(each.at)}});
+  return list_answer(std::move(items), "");
+}
+
+void redrive(Node& node, const CallPtr& call, Done done) {
+  Fields fields(call->body, "the request");
+  (void)fields.boolean("all");
+  auto limit = fields.integer("limit", 1, 1'000).value_or(1'000);
+  if (auto good = fields.finish(); !good) return done(wrong(good));
+  actor_of(node, *call).redrive_async(static_cast<std::size_t>(limit),
+                                      [done = std::move(done)](Result<std::uint64_t> count) mutable {
+                                        if (!count) return done(wrong(count));
+                                        done(ok(Value::Map{{"redriven", number_value(*count)}}));
+                                      });
+}
+
+}  // namespace
+
+std::vector<Route> actor_routes(Node& node) {
+  const std::string one = "/v1/{space}/actors/{kind}/{id}";
+  return {
+      {"GET", "/v1/{space}/actors/{kind}", Load::kRead, looks(node, list)},
+      {"GET", one, Load::kRead, looks(node, get)},
+      {"DELETE", one, Load::kLess, waits(node, kill)},
+      {"GET", one + "/state", Load::kRead, looks(node, get_state)},
+      {"POST", one + "/call", Load::kWait, waits(node, call_actor)},
+      {"POST", one + "/cast", Load::kMore,
+       WithOrWithoutKey{changes(node, cast_in, Reserve::kKeepOut), waits(node, cast)}},
+      {"POST", one + "/cast_many", Load::kMore, changes(node, cast_many, Reserve::kKeepOut)},
+      {"POST", one + "/priority_call", Load::kWait, waits(node, priority_call)},
+      {"POST", one + "/priority_cast", Load::kMore, waits(node, priority_cast)},
+      {"POST", one + "/info", Load::kMore, waits(node, info)},
+      {"POST", one + "/stop", Load::kLess, waits(node, stop)},
+      {"POST", one + "/unlock", Load::kLess, waits(node, unlock)},
+      {"GET", one + "/dead", Load::kRead, looks(node, list_dead)},
+      {"POST", one + "/dead/redrive", Load::kLess, waits(node, redrive)},
+  };
+}
+
+}  // namespace perdure::http

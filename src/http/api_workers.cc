@@ -1,0 +1,286 @@
+// /v1/{space}/workers
+#include <set>
+
+#include "http/api.h"
+#include "http/event_json.h"
+#include "http/units.h"
+#include "queue/settle.h"
+#include "session/rows.h"
+#include "store/system_access.h"
+
+namespace perdure::http {
+namespace {
+
+constexpr Duration kWaitMax = std::chrono::minutes(5);
+
+Value describe(Node& node, Reader& reader, const std::string& space, const std::string& worker) {
+  return worker_json(node.queue().in(space).worker(reader, worker));
+}
+
+Result<Answer> list_workers(Node& node, Transaction& txn, const Call& call) {
+  auto page = call.page();
+  if (!page) return std::unexpected(std::move(page.error()));
+  auto names = node.queue().in(call.space()).workers(txn, {.limit = page->limit, .after = page->after});
+  Value::List items;
+  for (const std::string& name : names) items.push_back(describe(node, txn, call.space(), name));
+  return list_answer(std::move(items), names.size() == page->limit ? names.back() : "");
+}
+
+Result<Answer> get_worker(Node& node, Transaction& txn, const Call& call) {
+  const std::string& worker = call.param("worker");
+  if (auto good = session::check_short_name(worker, "the worker"); !good) return std::unexpected(std::move(good.error()));
+  return ok(describe(node, txn, call.space(), worker));
+}
+
+Result<Answer> set_worker(Node& node, Transaction& txn, const Call& call) {
+  const std::string& worker = call.param("worker");
+  Fields fields(call.body, "the worker");
+  WorkerSettings settings;
+  settings.retry = read_retry(fields, "retry").value_or(settings.retry);
+  settings.rate = fields.rate("rate");
+  settings.limit_per_key =
+      static_cast<std::uint32_t>(fields.integer("limit_per_key", 1, 1'000).value_or(settings.limit_per_key));
+  settings.retention = fields.duration("retention").value_or(settings.retention);
+  settings.losses_max = static_cast<int>(fields.integer("losses_max", 0, 1'000'000).value_or(settings.losses_max));
+  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  Queue queue = node.queue().in(call.space());
+  WorkerInfo before = queue.worker(txn, worker);
+  queue.configure(txn, worker, settings);
+  bool is_new = before.settings == WorkerSettings{} && before.total + before.dead + before.completed == 0;
+  return Answer{.status = is_new ? 201 : 200, .body = describe(node, txn, call.space(), worker)};
+}
+
+Result<Answer> unset_worker(Node& node, Transaction& txn, const Call& call) {
+  node.queue().in(call.space()).configure(txn, call.param("worker"), std::nullopt);
+  return no_content();
+}
+
+Result<Answer> add_rule(Node& node, Transaction& txn, const Call& call, Rule::Type type) {
+  Fields fields(call.body, "the rule");
+  RuleOptions options{.reason = fields.text("reason").value_or(""),
+                      .by = fields.text("by").value_or("api"),
+                      .until = fields.time("until")};
+  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  node.queue().in(call.space()).add_rule(txn, call.param("worker"), type, std::move(options));
+  return ok(describe(node, txn, call.space(), call.param("worker")));
+}
+
+Result<Answer> remove_rule(Node& node, Transaction& txn, const Call& call, Rule::Type type) {
+  Fields fields(call.body, "the request");
+  (void)fields.text("reason");
+  (void)fields.text("by");
+  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  node.queue().in(call.space()).remove_rule(txn, call.param("worker"), type);
+  return ok(describe(node, txn, call.space(), call.param("worker")));
+}
+
+void claim(Node& node, const CallPtr& call, Done done) {
+  Fields fields(call->body, "the claim");
+  ClaimOptions options;
+  options.max = static_cast<std::size_t>(fields.integer("max", 1, 1'000).value_or(10));
+  options.wait = fields.duration("wait").value_or(Duration::zero());
+  options.lock = fields.duration("lock").value_or(kLockDefault);
+  if (options.wait > kWaitMax) fields.refuse("wait", "is at most 5m; claim again after that");
+  if (auto good = fields.finish(); !good) return done(std::unexpected(std::move(good.error())));
+  node.queue().in(call->space()).claim_async(
+      call->param("worker"), options, [done = std::move(done)](Result<std::vector<Claimed>> claimed) mutable {
+        if (!claimed) return done(std::unexpected(std::move(claimed.error())));
+        Value::List items;
+        for (const Claimed& each : *claimed) items.push_back(claimed_json(each));
+        done(ok(Value::Map{{"items", std::move(items)}}));
+      });
+}
+
+/// One end of a claim, of those that are settled together.
+struct Ending {
+  enum class How { kComplete, kFail, kExtend, kRelease };
+  How how = How::kComplete;
+  Uuid id = {};
+  Token token = {};
+  Value result = {};
+  std::string error = {};
+  FailOptions on_failure = {};
+  Duration lock = kLockDefault;
+};
+
+Result<Ending> read_ending(Ending::How how, const Value& value, const std::string& what) {
+  Fields fields(value, what);
+  Ending ending{.how = how};
+  auto id = fields.uuid("id");
+  auto token = fields.token("token");
+  if (!id) fields.refuse("id", "is missing");
+  if (!token) fields.refuse("token", "is missing");
+  if (how == Ending::How::kComplete)
+    if (const Value* result = fields.any("result")) ending.result = *result;
+  if (how == Ending::How::kFail) {
+    ending.error = fields.text("error").value_or("failed without saying why");
+    ending.on_failure = read_fail_options(fields);
+  }
+  if (how == Ending::How::kExtend) ending.lock = fields.duration("lock").value_or(kLockDefault);
+  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  ending.id = *id;
+  ending.token = *token;
+  return ending;
+}
+
+Result<std::vector<Ending>> read_endings(Fields& fields) {
+  static constexpr std::pair<const char*, Ending::How> kLists[] = {{"complete", Ending::How::kComplete},
+                                                                   {"fail", Ending::How::kFail},
+                                                                   {"extend", Ending::How::kExtend},
+                                                                   {"release", Ending::How::kRelease}};
+  std::vector<Ending> endings;
+  std::set<Uuid> seen;
+  for (const auto& [name, how] : kLists) {
+    const Value::List* list = fields.list(name);
+    for (std::size_t i = 0; list && i < list->size(); ++i) {
+      auto ending = read_ending(how, (*list)[i], std::string(name) + " " + std::to_string(i + 1));
+      if (!ending) return std::unexpected(std::move(ending.error()));
+      if (!seen.insert(ending->id).second)
+        return fail(ErrorCode::kInvalidArgument, "event " + to_string(ending->id) + " is settled twice in one request");
+      endings.push_back(std::move(*ending));
+    }
+  }
+  return endings;
+}
+
+/// Whether the claim is held, or has ended in this very way before: then it is settled, and there is nothing to do.
+enum class Standing { kHeld, kSettled, kStale };
+
+Standing look_at(Transaction& txn, const std::string& space, const Ending& ending) {
+  SystemAccess access(txn);
+  auto found = queue::find_claim(txn, space, {ending.id, ending.token.stamp});
+  if (found.standing == queue::Standing::kHeld) return Standing::kHeld;
+  if (found.standing != queue::Standing::kEnded) return Standing::kStale;
+  bool same = (ending.how == Ending::How::kComplete && found.how == EndedEvent::How::kCompleted) ||
+              (ending.how == Ending::How::kFail && found.how == EndedEvent::How::kDropped);
+  return same ? Standing::kSettled : Standing::kStale;
+}
+
+Value settle_one(Queue& queue, Transaction& txn, Ending& ending) {
+  Value::Map out{{"id", to_string(ending.id)}, {"ok", true}};
+  switch (ending.how) {
+    case Ending::How::kComplete:
+      queue.complete(txn, ending.id, ending.token, std::move(ending.result));
+      break;
+    case Ending::How::kFail:
+      queue.fail(txn, ending.id, ending.token, std::move(ending.error), ending.on_failure);
+      break;
+    case Ending::How::kExtend:
+      out.emplace("locked_until", format_time(queue.extend(txn, ending.id, ending.token, ending.lock)));
+      break;
+    case Ending::How::kRelease:
+      queue.release(txn, ending.id, ending.token);
+      break;
+  }
+  return out;
+}
+
+/// All in one transaction: with "atomic" one that is stale refuses all, otherwise it is answered as such.
+Result<Answer> settle(Node& node, Transaction& txn, const Call& call) {
+  Fields fields(call.body, "the request");
+  auto endings = read_endings(fields);
+  bool atomic = fields.boolean("atomic").value_or(false);
+  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  if (!endings) return std::unexpected(std::move(endings.error()));
+  Queue queue = node.queue().in(call.space());
+  Value::List items;
+  for (Ending& ending : *endings) {
+    Standing standing = atomic ? Standing::kHeld : look_at(txn, call.space(), ending);
+    if (standing == Standing::kHeld) {
+      items.push_back(settle_one(queue, txn, ending));
+      continue;
+    }
+    Value::Map out{{"id", to_string(ending.id)}, {"ok", standing == Standing::kSettled}};
+    if (standing == Standing::kStale)
+      out.emplace("error", Value::Map{{"code", "stale_token"}, {"message", queue::stale_claim(ending.id).message}});
+    items.push_back(std::move(out));
+  }
+  return ok(Value::Map{{"items", std::move(items)}});
+}
+
+Result<Answer> list_dead(Node& node, Transaction& txn, const Call& call) {
+  auto page = call.page();
+  if (!page) return std::unexpected(std::move(page.error()));
+  auto found = node.queue().in(call.space()).list(
+      txn, {.worker = call.param("worker"), .state = EventState::kDead, .after = page->after, .limit = page->limit});
+  if (!found) return std::unexpected(std::move(found.error()));
+  Value::List items;
+  for (const Event& event : found->events) items.push_back(event_json(event));
+  return list_answer(std::move(items), std::move(found->next));
+}
+
+Result<Answer> redrive(Node& node, const Call& call) {
+  Fields fields(call.body, "the request");
+  RedriveOptions options{.rate = fields.rate("rate")};
+  bool all = fields.boolean("all").value_or(false);
+  const Value::List* ids = fields.list("ids");
+  for (std::size_t i = 0; ids && i < ids->size(); ++i) {
+    const std::string* text = (*ids)[i].as_text();
+    auto id = text ? Uuid::parse(*text) : fail(ErrorCode::kInvalidArgument, "'ids' holds what is no id");
+    if (!id) return std::unexpected(std::move(id.error()));
+    options.ids.push_back(*id);
+  }
+  if (all == (ids != nullptr)) fields.refuse("ids", "or \"all\": true must be given, and not both");
+  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  if (!all && options.ids.empty()) return ok(Value::Map{{"redriven", 0}});
+  auto count = node.queue().in(call.space()).redrive(call.param("worker"), std::move(options));
+  if (!count) return std::unexpected(std::move(count.error()));
+  return ok(Value::Map{{"redriven", *count}});
+}
+
+Result<Answer> cancel_events(Node& node, const Call& call) {
+  std::optional<EventState> state;
+  if (auto name = call.query("state")) {
+    auto known = read_state(*name);
+    if (!known) return std::unexpected(std::move(known.error()));
+    state = *known;
+  }
+  auto count = node.queue().in(call.space()).cancel_all(call.param("worker"), state);
+  if (!count) return std::unexpected(std::move(count.error()));
+  return ok(Value::Map{{"cancelled", *count}});
+}
+
+Result<Answer> list_attempts(Node& node, Transaction& txn, const Call& call) {
+  Value::List items;
+  for (const AttemptRecord& each : node.queue().in(call.space()).attempts(txn, call.param("worker")))
+    items.push_back(attempt_json(each));
+  return list_answer(std::move(items), "");
+}
+
+}  // namespace
+
+std::vector<Route> worker_routes(Node& node) {
+  auto look = [&node](auto handler) {
+    return InTransaction{[&node, handler](Transaction& txn, const Call& call) { return handler(node, txn, call); }};
+  };
+  auto change = [&node](auto handler) {
+    return InTransaction{[&node, handler](Transaction& txn, const Call& call) { return handler(node, txn, call); },
+                         perdure::Body::kShort, Reserve::kMayUse};
+  };
+  auto rule = [&change](auto handler, Rule::Type type) {
+    return change([handler, type](Node& at, Transaction& txn, const Call& call) { return handler(at, txn, call, type); });
+  };
+  auto slow = [&node](auto handler) {
+    return Blocking{[&node, handler](const Call& call) { return handler(node, call); }};
+  };
+  const std::string one = "/v1/{space}/workers/{worker}";
+  return {
+      {"GET", "/v1/{space}/workers", Load::kRead, look(list_workers)},
+      {"GET", one, Load::kRead, look(get_worker)},
+      {"PUT", one, Load::kLess, change(set_worker)},
+      {"DELETE", one, Load::kLess, change(unset_worker)},
+      {"POST", one + "/pause", Load::kLess, rule(add_rule, Rule::Type::kPause)},
+      {"POST", one + "/unpause", Load::kLess, rule(remove_rule, Rule::Type::kPause)},
+      {"POST", one + "/block", Load::kLess, rule(add_rule, Rule::Type::kBlock)},
+      {"POST", one + "/unblock", Load::kLess, rule(remove_rule, Rule::Type::kBlock)},
+      {"POST", one + "/claim", Load::kWait,
+       Asynchronous{[&node](CallPtr call, Done done) { claim(node, call, std::move(done)); }}},
+      {"POST", one + "/settle", Load::kLess, change(settle)},
+      {"GET", one + "/dead", Load::kRead, look(list_dead)},
+      {"POST", one + "/dead/redrive", Load::kLess, slow(redrive)},
+      {"GET", one + "/attempts", Load::kRead, look(list_attempts)},
+      {"DELETE", one + "/events", Load::kLess, slow(cancel_events)},
+  };
+}
+
+}  // namespace perdure::http

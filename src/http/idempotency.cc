@@ -1,0 +1,139 @@
+#include "http/idempotency.h"
+
+#include "base/hash.h"
+#include "http/problem.h"
+#include "http/units.h"
+#include "perdure/tuple.h"
+#include "perdure/tuple_reader.h"
+#include "store/ranges.h"
+#include "store/system_access.h"
+
+namespace perdure::http {
+namespace {
+
+/// Cleared by each that is written: two, so that they cannot grow.
+constexpr std::size_t kClearedAtOnce = 2;
+
+Bytes row_key(const IdempotencyKey& key) {
+  return tuple::pack_onto(kSystemKeys, "idempotency", key.space, key.where, key.key);
+}
+
+Bytes due_prefix() {
+  return tuple::pack_onto(kSystemKeys, "idempotency-due");
+}
+
+std::int64_t in_ns(WallTime time) {
+  return time.time_since_epoch().count();
+}
+
+Value encode_headers(const Headers& headers) {
+  Value::List list;
+  for (const Header& header : headers.all()) list.push_back(pair_value(header.name, header.value));
+  return list;
+}
+
+/// A row: {"b": hash of the body, "u": until, "s": status, "a": answer, "h": headers, "v": where the version goes} or "p".
+Value encode(const IdempotencyKey& key, const Kept& kept, WallTime until) {
+  Value row = Value::Map{{"b", std::to_string(key.body)}, {"u", in_ns(until)}};
+  if (kept.form == Kept::Form::kPending) {
+    row["p"] = kept.pending;
+    return row;
+  }
+  row["s"] = kept.answer.status;
+  if (kept.answer.body) row["a"] = *kept.answer.body;
+  if (!kept.answer.headers.all().empty()) row["h"] = encode_headers(kept.answer.headers);
+  if (kept.answer.show_version != Answer::ShowVersion::kNo) row["v"] = static_cast<int>(kept.answer.show_version);
+  return row;
+}
+
+Kept decode(const Value& row, Version version) {
+  Kept kept;
+  if (const Value* pending = row.find("p")) {
+    kept.form = Kept::Form::kPending;
+    kept.pending = *pending->as_text();
+    return kept;
+  }
+  kept.answer.status = static_cast<int>(*row.find("s")->as_integer());
+  if (const Value* body = row.find("a")) kept.answer.body = *body;
+  if (const Value* headers = row.find("h"))
+    for (const Value& header : *headers->as_list())
+      kept.answer.headers.add(*(*header.as_list())[0].as_text(), *(*header.as_list())[1].as_text());
+  if (const Value* shown = row.find("v"))
+    kept.answer.show_version = static_cast<Answer::ShowVersion>(*shown->as_integer());
+  kept.answer.version = version;
+  return kept;
+}
+
+void clear_old(Transaction& txn, WallTime now) {
+  Reader snapshot = txn.snapshot();
+  Bytes prefix = due_prefix();
+  KeyRange past{prefix, tuple::pack_onto(prefix, in_ns(now))};
+  for (const Row& due : snapshot.get_range(past, {.limit = kClearedAtOnce})) {
+    txn.clear(due.key);
+    // Unless the key was used anew since, which another entry stands for then.
+    auto row = txn.get(due.value);
+    if (!row) continue;
+    auto value = Value::decode(*row);
+    const Value* until = value ? value->find("u") : nullptr;
+    if (until && until->is_integer() && *until->as_integer() < in_ns(now)) txn.clear(due.value);
+  }
+}
+
+}  // namespace
+
+Result<std::optional<IdempotencyKey>> IdempotencyKey::of(const Call& call) {
+  const std::string* given = call.header("Idempotency-Key");
+  if (!given) return std::nullopt;
+  bool printable = given->find_first_not_of(
+                       " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz"
+                       "{|}~") == std::string::npos;
+  if (given->empty() || given->size() > kIdempotencyKeyMax || !printable)
+    return fail(ErrorCode::kInvalidArgument,
+                "the header Idempotency-Key must have 1 to 200 printable characters of ASCII");
+  std::string_view target = call.request().target;
+  // What a client is willing to wait for may differ the second time; what it asks for may not.
+  std::string where = call.request().method + " " + std::string(target.substr(0, target.find('?')));
+  return IdempotencyKey{call.space(), hash64(where), hash64(call.request().body), *given};
+}
+
+Result<std::optional<Kept>> find_kept(Reader& reader, const IdempotencyKey& key, WallTime now) {
+  SystemAccess access(reader);
+  Bytes at = row_key(key);
+  auto rows = reader.get_range(single_key(at), {.limit = 1});
+  if (rows.empty()) return std::nullopt;
+  auto row = Value::decode(rows[0].value);
+  if (!row) return fail(ErrorCode::kCorrupt, "what is kept of an idempotency key cannot be read: " + row.error().message);
+  if (*row->find("u")->as_integer() < in_ns(now)) return std::nullopt;
+  if (*row->find("b")->as_text() != std::to_string(key.body))
+    return Kept{.form = Kept::Form::kReused};
+  return decode(*row, rows[0].version);
+}
+
+void keep(Transaction& txn, const IdempotencyKey& key, const Kept& kept, WallTime now) {
+  SystemAccess access(txn);
+  clear_old(txn, now);
+  WallTime until = now + kAnswersKept;
+  Bytes at = row_key(key);
+  txn.set(at, encode(key, kept, until).encode());
+  txn.set(tuple::pack_onto(due_prefix(), in_ns(until), key.space, key.where, key.key), at);
+}
+
+void forget(Transaction& txn, const IdempotencyKey& key) {
+  SystemAccess access(txn);
+  txn.clear(row_key(key));
+}
+
+Answer answer_of(Kept kept, const std::string& key) {
+  if (kept.form == Kept::Form::kAnswer) {
+    kept.answer.headers.add("Idempotency-Replayed", "true");
+    return std::move(kept.answer);
+  }
+  Response refused = problem(422, "key_reused",
+                             "the Idempotency-Key '" + key +
+                                 "' was used for another request already; a new request needs a new key");
+  Answer out{.status = refused.status, .body = *Value::from_json(refused.body), .headers = {}};
+  out.headers = refused.headers;
+  return out;
+}
+
+}  // namespace perdure::http

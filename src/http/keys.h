@@ -1,0 +1,31 @@
+// Rows of the application's own, which the API reads and writes: values by space and key.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perdure/error.h"
+#include "perdure/transaction.h"
+#include "perdure/value.h"
+
+namespace perdure::http {
+
+struct StoredKey {
+  std::string key;
+  Value value;
+  Version version;
+};
+
+/// 1 to 200 bytes of UTF-8 without control characters, not "." or "..". Errors: kInvalidArgument.
+Result<void> check_app_key(std::string_view key);
+/// Errors: kCorrupt.
+Result<std::optional<StoredKey>> get_key(Reader& reader, const std::string& space, const std::string& key);
+Result<std::vector<StoredKey>> list_keys(Reader& reader, const std::string& space, const std::string& prefix,
+                                         const std::string& after, std::size_t limit);
+/// Errors: kTooLarge.
+Result<void> set_key(Transaction& txn, const std::string& space, const std::string& key, const Value& value);
+void clear_key(Transaction& txn, const std::string& space, const std::string& key);
+
+}  // namespace perdure::http
