@@ -90,8 +90,11 @@ struct ActorsOptions {
   unsigned locked_max = 64;
   /// States that are kept in memory to save reading them; 0 keeps none.
   std::size_t cache_bytes = std::size_t{64} << 20;
-  /// Replies that nobody came for are collected at this age, once the session of their caller is over.
+  /// Replies that nobody came for are collected at this age, once the session of their caller is over; also those that
+  /// are kept.
   Duration abandoned_after = std::chrono::hours(1);
+  /// Opened as if by Actors::hold: no mailbox is looked after until Actors::release.
+  bool held = false;
 };
 
 struct LockInfo {
@@ -130,6 +133,17 @@ struct ActorPage {
 class ActorsImpl;
 class PendingCallState;
 
+/// What becomes of the rows by which a call waits for its reply.
+enum class ReplyRows {
+  /// A reply is gone with the first who is told of it. Who gives up waiting, by a timeout or by dropping the call,
+  /// takes
+  /// the rows away, and a reply that comes later is not stored.
+  kClear,
+  /// They stay, however often and for how long the reply was waited for, until Actors::take_reply takes it, perhaps in
+  /// another process: see ActorsOptions::abandoned_after.
+  kKeep,
+};
+
 /// A call that was pushed in a transaction of the caller's. Good once that has committed; dropping it gives up waiting.
 class PERDURE_EXPORT PendingCall {
  public:
@@ -164,7 +178,7 @@ class PERDURE_EXPORT Actor {
   [[nodiscard]] Result<Value> call(Value message, const CallOptions& options = {});
   void call_async(Value message, const CallOptions& options, ValueDone done);
   /// Pushes a call when `txn` commits. Such a call always goes through the mailbox.
-  [[nodiscard]] PendingCall call(Transaction& txn, Value message);
+  [[nodiscard]] PendingCall call(Transaction& txn, Value message, ReplyRows rows = ReplyRows::kClear);
 
   /// Sends a message; returns once it is durable, or has been handled.
   [[nodiscard]] Result<void> cast(Value message, const CastOptions& options = {});
@@ -312,6 +326,14 @@ class PERDURE_EXPORT Actors {
   void reply_async(const From& to, Result<Value> reply, VoidDone done);
   void reply(Transaction& txn, const From& to, const Result<Value>& reply);
 
+  /// A call that was pushed before, by this process or by one that is gone: what PendingCall::from said of it. Whoever
+  /// waits for one of which nothing is left is answered with kReplyTimeout.
+  [[nodiscard]] PendingCall pending(const From& from, ReplyRows rows = ReplyRows::kKeep) const;
+  /// The reply of a call, which is gone with the commit of `txn`; nothing as long as there is none. So it can be stored
+  /// elsewhere, or acted upon, exactly once. Error: kNotFound if nothing is left of the call.
+  /// Crash: the reply is still there, or was taken with all else that `txn` wrote.
+  [[nodiscard]] std::optional<Result<Value>> take_reply(Transaction& txn, const From& from);
+
   /// The ids of the actors of a kind of which there is anything in the store, in order.
   [[nodiscard]] std::vector<std::string> list(Reader& reader, std::string_view kind, const ActorPage& page = {}) const;
 
@@ -319,6 +341,12 @@ class PERDURE_EXPORT Actors {
   /// every ten minutes or so, with ActorsOptions::abandoned_after. Blocks.
   [[nodiscard]] Result<std::uint64_t> collect(Duration age);
   void collect_async(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done);
+
+  /// This node handles no messages of mailboxes any more, but those that it is at just now; and again from `release`
+  /// on. Calls and casts that come meanwhile go into their mailboxes and wait. Those past the mailbox are handled all
+  /// the same, work under a lock goes on, and delayed casts join their mailboxes. Neither blocks.
+  void hold();
+  void release();
 
   /// Stops taking messages, waits up to `grace` for handlers that run, and ends the session. Blocks. Idempotent.
   /// Errors: kDeadline if something still runs under a lock: it is left behind, and comes to nothing, for the session
@@ -328,6 +356,7 @@ class PERDURE_EXPORT Actors {
 
  private:
   friend class ActorsImpl;
+  friend struct PartAccess;
   Actors(std::shared_ptr<ActorsImpl> impl, std::string space) : impl_(std::move(impl)), space_(std::move(space)) {}
   std::shared_ptr<ActorsImpl> impl_;
   std::string space_;

@@ -282,6 +282,7 @@ class PERDURE_EXPORT Debouncers {
 
  private:
   friend class DebouncersImpl;
+  friend struct PartAccess;
   Debouncers(std::shared_ptr<DebouncersImpl> impl, std::string space)
       : impl_(std::move(impl)), space_(std::move(space)) {}
   Result<void> handle_with(Queue& queue, std::string_view name, RunHandler handler, RunOptions options);

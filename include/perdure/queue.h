@@ -96,7 +96,12 @@ struct QueueOptions {
   SessionOptions session = {};
   /// Off: this node emits and claims by hand, but neither runs handlers nor promotes what falls due.
   bool dispatch = true;
+  /// Opened as if by Queue::hold: nothing is claimed until Queue::release.
+  bool held = false;
 };
+
+/// An event that was claimed by hand. `event.token` and `event.locked_until` are there.
+using Claimed = Event;
 
 struct ClaimOptions {
   /// From 1 to 1,000; fewer are claimed if their values are large.
@@ -105,10 +110,17 @@ struct ClaimOptions {
   Duration wait = Duration::zero();
   /// How long the claim lasts without Queue::extend.
   Duration lock = std::chrono::seconds(30);
+  /// Given: whoever asked is gone. A claim that waits is answered at once, with nothing, and claims nothing any more.
+  /// One whose commit is under way just then may still be answered with events, which are claimed.
+  CancelSignal cancel = {};
+  /// Runs in the transaction that claims, once for each time that its body runs and finds something; so it is short,
+  /// waits for nothing and has no effects but its writes. What it refuses, or throws, fails the claim.
+  ///
+  /// The tokens get their version with the commit: here they have the version 0 and their order. A row that this writes
+  /// with set_stamped has that version in its stamp, so that whoever reads it later knows each token as it was
+  /// answered: {the version of that stamp, the order of the token}.
+  std::function<void(Transaction&, const std::vector<Claimed>&)> also = {};
 };
-
-/// An event that was claimed by hand. `event.token` and `event.locked_until` are there.
-using Claimed = Event;
 
 struct FailOptions {
   /// When to try again, in the place of the policy's delay. How often is still the policy's.
@@ -265,6 +277,12 @@ class PERDURE_EXPORT Queue {
   /// Crash: some of them are back.
   [[nodiscard]] Result<std::uint64_t> redrive(std::string_view worker, RedriveOptions options = {});
 
+  /// This node claims nothing any more, neither for its handlers nor by hand, but what it is claiming just now; and
+  /// again from `release` on. Claims by hand that come meanwhile wait as long as they may. What is running goes on,
+  /// what is emitted is stored, and what falls due becomes ready. Neither blocks.
+  void hold();
+  void release();
+
   /// Stops claiming, lets running handlers come to their end, and gives back what is left after `grace`: such handlers
   /// get their cancel signal, and can change nothing any more. Then ends the session. Blocks.
   /// Errors: kDeadline if a handler was still running.
@@ -273,6 +291,7 @@ class PERDURE_EXPORT Queue {
 
  private:
   friend class QueueImpl;
+  friend struct PartAccess;
   Queue(std::shared_ptr<QueueImpl> impl, std::string space) : impl_(std::move(impl)), space_(std::move(space)) {}
 
   Result<void> work_with(std::string_view worker, Handler handler, WorkOptions options);

@@ -161,6 +161,7 @@ class PERDURE_EXPORT Schedules {
 
  private:
   friend class SchedulesImpl;
+  friend struct PartAccess;
   Schedules(std::shared_ptr<SchedulesImpl> impl, std::string space)
       : impl_(std::move(impl)), space_(std::move(space)) {}
 

@@ -22,6 +22,7 @@
 namespace perdure {
 
 class ManualExecutor;
+class TestClock;
 
 /// What becomes of the process when its store has failed for good.
 enum class WhenFailed {
@@ -50,6 +51,8 @@ struct StoreOptions {
   /// Where the store reports what it does, and what it counts and measures; nowhere by default.
   LogSink log = {};
   std::shared_ptr<MetricsSink> metrics = {};
+  /// For tests: store time is what this says, and stands still until it is moved. See perdure/test_clock.h.
+  std::shared_ptr<TestClock> clock = {};
 };
 
 /// How a body may be run.

@@ -19,8 +19,8 @@ void Actor::call_async(Value message, const CallOptions& options, ValueDone done
   impl_->call(id_, std::move(message), options, std::move(done));
 }
 
-PendingCall Actor::call(Transaction& txn, Value message) {
-  return impl_->call_in(txn, id_, message);
+PendingCall Actor::call(Transaction& txn, Value message, ReplyRows rows) {
+  return impl_->call_in(txn, id_, message, rows);
 }
 
 Result<void> Actor::cast(Value message, const CastOptions& options) {
@@ -175,6 +175,18 @@ Result<std::uint64_t> Actors::collect(Duration age) {
 
 void Actors::collect_async(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done) {
   impl_->collect(age, std::move(done));
+}
+
+PendingCall Actors::pending(const From& from, ReplyRows rows) const {
+  return impl_->pending(from, rows);
+}
+
+void Actors::hold() {
+  impl_->hold();
+}
+
+void Actors::release() {
+  impl_->release();
 }
 
 Result<void> Actors::close(Duration grace) {

@@ -81,10 +81,11 @@ void ActorsImpl::open(Store store, ActorsOptions options, OpenDone done) {
 ActorsImpl::ActorsImpl(Store& store, ActorsOptions options, std::shared_ptr<SessionKeeper> keeper)
     : StorePart(store, "the actors of this node"),
       options_(std::move(options)),
-      clock_(scheduler_),
+      clock_(store_),
       keeper_(std::move(keeper)),
       handlers_(std::make_shared<HandlerPool>(scheduler_, handler_threads(options_))),
-      locked_handlers_(std::make_shared<HandlerPool>(scheduler_, locked_threads(options_))) {}
+      locked_handlers_(std::make_shared<HandlerPool>(scheduler_, locked_threads(options_))),
+      held_(options_.held) {}
 
 ActorsImpl::~ActorsImpl() = default;
 
@@ -124,15 +125,56 @@ void ActorsImpl::store_closing() {
 }
 
 void ActorsImpl::session_opened(const std::shared_ptr<SessionImpl>& session) {
-  std::vector<std::shared_ptr<actor::Dispatcher>> dispatchers;
   {
     MutexLock lock(mutex_);
     identity_ = session->id().stamp;
-    for (auto& [name, dispatcher] : dispatchers_) dispatchers.push_back(dispatcher);
   }
   // How whoever was here before came to its end is not known.
   careful_from(session->id().stamp.version.number);
-  for (auto& dispatcher : dispatchers) dispatcher->announce();
+  for (auto& dispatcher : all_dispatchers()) dispatcher->announce();
+}
+
+std::vector<std::shared_ptr<actor::Dispatcher>> ActorsImpl::all_dispatchers() {
+  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<actor::Dispatcher>> all;
+  for (auto& [name, dispatcher] : dispatchers_) all.push_back(dispatcher);
+  return all;
+}
+
+// What moves time asks.
+
+std::optional<WallTime> ActorsImpl::next_due(Reader& reader) {
+  return actor::first_delayed(reader);
+}
+
+bool ActorsImpl::has_work(Reader& reader, WallTime now) {
+  if (next_due(reader).value_or(WallTime::max()) <= now) return true;
+  if (held()) return false;
+  for (auto& dispatcher : all_dispatchers()) {
+    const ServedKind& kind = *dispatcher->kind();
+    if (!kind.options.consume) continue;
+    if (!reader.get_range(tuple::extensions(actor::ready_prefix(kind.space, kind.name)), {.limit = 1}).empty())
+      return true;
+  }
+  return false;
+}
+
+TimedPart::Activity ActorsImpl::activity_now() {
+  Activity activity = slots_.activity();
+  // What actors do after their commits.
+  activity.busy = activity.busy || !handlers_->idle();
+  return activity;
+}
+
+void ActorsImpl::look() {
+  if (auto use = enter()) housekeeping_.look();
+}
+
+void ActorsImpl::release() {
+  auto use = enter();
+  if (!held_.exchange(false) || !use) return;
+  slots_.advance_all();
+  for (auto& dispatcher : all_dispatchers()) dispatcher->look_again();
 }
 
 void ActorsImpl::careful_from(std::uint64_t version) {

@@ -25,18 +25,19 @@
 #include "runtime/mutex.h"
 #include "session/session_keeper.h"
 #include "session/store_clock.h"
+#include "session/timed_part.h"
 #include "store/store_part.h"
 
 namespace perdure {
 
-class ActorsImpl : public StorePart<ActorsImpl> {
+class ActorsImpl : public StorePart<ActorsImpl>, public TimedPart {
  public:
   /// Gets the store back, so that its last handle need not be dropped in a callback.
   using OpenDone = std::move_only_function<void(Result<Actors>, Store)>;
   static void open(Store store, ActorsOptions options, OpenDone done);
   /// `store` is kept open by the handles.
   ActorsImpl(Store& store, ActorsOptions options, std::shared_ptr<SessionKeeper> keeper);
-  ~ActorsImpl();
+  ~ActorsImpl() override;
 
   // For the public classes.
   Result<void> serve(const std::string& space, std::string_view kind, std::shared_ptr<Behaviour> behaviour,
@@ -46,7 +47,8 @@ class ActorsImpl : public StorePart<ActorsImpl> {
   void cast_many(const ActorId& actor, std::vector<Value> messages, VoidDone done);
   void info(const ActorId& actor, Value message, VoidDone done);
   void reset(const ActorId& actor, VoidDone done);
-  PendingCall call_in(Transaction& txn, const ActorId& actor, const Value& message);
+  PendingCall call_in(Transaction& txn, const ActorId& actor, const Value& message, ReplyRows rows);
+  PendingCall pending(const From& from, ReplyRows rows);
   void cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay);
   void stop(const ActorId& actor, std::string reason, VoidDone done);
   void kill(const ActorId& actor, VoidDone done);
@@ -55,14 +57,24 @@ class ActorsImpl : public StorePart<ActorsImpl> {
   void reply(const From& to, Result<Value> reply, VoidDone done);
   void collect(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done);
   Result<ActorInfo> inspect(const ActorId& actor);
+  void hold() { held_ = true; }
+  void release() PERDURE_EXCLUDES(mutex_);
   void close(Duration grace, VoidDone done) PERDURE_EXCLUDES(mutex_);
   /// The last handle goes: ends what can be ended without waiting for an answer.
   void abandon() PERDURE_EXCLUDES(mutex_);
   /// Whether a blocking call would wait for this very thread.
   Result<void> may_block();
 
+  // For whoever moves time.
+  std::optional<WallTime> next_due(Reader& reader) override;
+  bool has_work(Reader& reader, WallTime now) override PERDURE_EXCLUDES(mutex_);
+  Activity activity_now() override;
+  void look() override;
+
   // For the parts.
   const ActorsOptions& options() const { return options_; }
+  /// Mailboxes are to be left alone.
+  bool held() const { return held_; }
   actor::Callers& callers() { return callers_; }
   actor::Slots& slots() { return slots_; }
   HandlerPool& handlers() { return *handlers_; }
@@ -86,6 +98,7 @@ class ActorsImpl : public StorePart<ActorsImpl> {
 
   void start();
   void session_opened(const std::shared_ptr<SessionImpl>& session) PERDURE_EXCLUDES(mutex_);
+  std::vector<std::shared_ptr<actor::Dispatcher>> all_dispatchers() PERDURE_EXCLUDES(mutex_);
   std::shared_ptr<actor::ServedKind> served(const ActorId& actor) PERDURE_EXCLUDES(mutex_);
   /// Whether messages to it are taken. Errors: kClosed, kInvalidArgument.
   Result<void> accepts(const ActorId& actor) PERDURE_EXCLUDES(mutex_);
@@ -105,6 +118,7 @@ class ActorsImpl : public StorePart<ActorsImpl> {
   actor::Slots slots_{*this};
   actor::Housekeeping housekeeping_{*this};
   std::atomic<std::uint64_t> careful_version_ = 0;
+  std::atomic<bool> held_;
 
   Mutex mutex_;
   std::map<KindName, std::shared_ptr<actor::Dispatcher>> dispatchers_ PERDURE_GUARDED_BY(mutex_);

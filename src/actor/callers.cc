@@ -79,34 +79,37 @@ void Callers::pushed(const ActorId& actor, std::vector<Request> requests, Result
 void Callers::wait_on(Watch watch, const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter) {
   if (!waiter->wanted()) {
     watch.cancel();
-    return forget(actor, caller);
+    if (!waiter->keeps()) forget(actor, caller);
+    return;
   }
   std::optional<Error> closed;
   {
     MutexLock lock(mutex_);
     closed = closed_;
-    if (!closed) waiting_.insert_or_assign(caller.number, waiter);
+    if (!closed) waiting_.insert_or_assign(waiter.get(), waiter);
   }
   if (closed) return (void)waiter->answer(std::unexpected(closed_meanwhile(closed->message)));
+  // Before it can fire: then there will be another in its place.
+  waiter->watches(watch);
   watch.then(home_.guarded([this, actor, caller, waiter] { await(actor, caller, waiter); }));
 }
 
-void Callers::answer(const Caller& caller, Waiter& waiter, Result<Value> reply) {
+void Callers::answer(Waiter& waiter, Result<Value> reply) {
   {
     MutexLock lock(mutex_);
-    waiting_.erase(caller.number);
+    waiting_.erase(&waiter);
   }
   waiter.answer(std::move(reply));
 }
 
 void Callers::close(const Error& why) {
-  std::map<std::uint64_t, std::shared_ptr<Waiter>> waiting;
+  std::map<Waiter*, std::shared_ptr<Waiter>> waiting;
   {
     MutexLock lock(mutex_);
     closed_ = why;
     waiting.swap(waiting_);
   }
-  for (const auto& [number, waiter] : waiting) waiter->answer(std::unexpected(closed_meanwhile(why.message)));
+  for (const auto& [key, waiter] : waiting) waiter->answer(std::unexpected(closed_meanwhile(why.message)));
 }
 
 void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter) {
@@ -126,7 +129,7 @@ void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<
         if (!seen) {
           // The reply is there or will be; the store is not, just now.
           if (seen.error().code == ErrorCode::kClosed)
-            return answer(caller, *waiter, std::unexpected(closed_meanwhile("this node was closed")));
+            return answer(*waiter, std::unexpected(closed_meanwhile("this node was closed")));
           home_.at(home_.scheduler().now() + std::chrono::milliseconds(50),
                    [this, actor, caller, waiter] { await(actor, caller, waiter); });
           return;
@@ -134,10 +137,9 @@ void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<
         if (seen->state.kind == ReplyState::Kind::kWaiting)
           return wait_on(seen->watch, actor, caller, std::move(waiter));
         seen->watch.cancel();
-        if (seen->state.kind == ReplyState::Kind::kGone)
-          return answer(caller, *waiter, std::unexpected(too_late(actor)));
-        forget(actor, caller);
-        answer(caller, *waiter, std::move(*seen->state.reply));
+        if (seen->state.kind == ReplyState::Kind::kGone) return answer(*waiter, std::unexpected(too_late(actor)));
+        if (!waiter->keeps()) forget(actor, caller);
+        answer(*waiter, std::move(*seen->state.reply));
       },
       {});
 }
@@ -159,20 +161,20 @@ void Callers::forget(const ActorId& actor, const Caller& caller) {
 void Callers::time_out(const ActorId& actor, const Caller& caller, const std::shared_ptr<Waiter>& waiter) {
   if (!waiter->give_up()) return;
   home_.transact(
-      [actor, caller](Transaction& txn) {
+      [actor, caller, clear = !waiter->keeps()](Transaction& txn) {
         SystemAccess access(txn);
         Bytes prefix = prefix_of(actor);
         ReplyState state = read_reply(txn, prefix, caller);
-        if (state.kind != ReplyState::Kind::kGone) clear_caller(txn, prefix, caller);
+        if (clear && state.kind != ReplyState::Kind::kGone) clear_caller(txn, prefix, caller);
         return state;
       },
       [this, actor, caller, waiter](Result<ReplyState> state, Receipt) {
-        if (!state) forget(actor, caller);
+        if (!state && !waiter->keeps()) forget(actor, caller);
         // It may have come at the last moment.
         if (state && state->kind == ReplyState::Kind::kReplied)
-          answer(caller, *waiter, std::move(*state->reply));
+          answer(*waiter, std::move(*state->reply));
         else
-          answer(caller, *waiter, std::unexpected(too_late(actor)));
+          answer(*waiter, std::unexpected(too_late(actor)));
       },
       kClearing);
 }

@@ -26,7 +26,7 @@ class Callers {
   void set_timer(const ActorId& actor, const Caller& caller, const std::shared_ptr<Waiter>& waiter, Duration timeout);
   /// Pushes the messages in one transaction, in order; casts are answered by its commit, calls by their reply.
   void push(const ActorId& actor, std::vector<Request> requests);
-  /// Waits for a reply in the store.
+  /// Waits for a reply in the store, of a caller of this process or of one that is gone.
   void await(const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter);
   /// Gives up waiting: clears what there is in the store.
   void forget(const ActorId& actor, const Caller& caller);
@@ -41,13 +41,13 @@ class Callers {
   void time_out(const ActorId& actor, const Caller& caller, const std::shared_ptr<Waiter>& waiter);
 
   /// Answers it, and forgets that it waits.
-  void answer(const Caller& caller, Waiter& waiter, Result<Value> reply) PERDURE_EXCLUDES(mutex_);
+  void answer(Waiter& waiter, Result<Value> reply) PERDURE_EXCLUDES(mutex_);
 
   ActorsImpl& home_;
   std::atomic<std::uint64_t> last_number_ = 0;
   Mutex mutex_;
-  /// Those who wait for a watch, by the number of the call.
-  std::map<std::uint64_t, std::shared_ptr<Waiter>> waiting_ PERDURE_GUARDED_BY(mutex_);
+  /// Those who wait for a watch. Several may wait for the same call.
+  std::map<Waiter*, std::shared_ptr<Waiter>> waiting_ PERDURE_GUARDED_BY(mutex_);
   std::optional<Error> closed_ PERDURE_GUARDED_BY(mutex_);
 };
 

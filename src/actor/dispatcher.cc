@@ -71,6 +71,15 @@ void Dispatcher::ring() {
   scan();
 }
 
+void Dispatcher::look_again() {
+  if (!kind_->options.consume) return;
+  {
+    MutexLock lock(mutex_);
+    again_ = true;
+  }
+  scan();
+}
+
 Dispatcher::Page Dispatcher::read_page(Transaction& txn, const Bytes& after) const {
   SystemAccess access(txn);
   Page page;
@@ -97,7 +106,7 @@ void Dispatcher::scan() {
   Bytes after;
   {
     MutexLock lock(mutex_);
-    if (stopped_ || scanning_) return;
+    if (stopped_ || scanning_ || home_.held()) return;
     scanning_ = true;
     waiting_ = false;
     after = cursor_;

@@ -26,6 +26,8 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   const std::shared_ptr<ServedKind>& kind() const { return kind_; }
   /// Makes it known that this node serves the kind, under the session it has now; walks the index then.
   void announce() PERDURE_EXCLUDES(mutex_);
+  /// Walks the index once more, from where it is: it was held before.
+  void look_again() PERDURE_EXCLUDES(mutex_);
   /// From now on it finds nothing.
   void stop() PERDURE_EXCLUDES(mutex_);
 

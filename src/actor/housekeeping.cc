@@ -52,6 +52,12 @@ DueLoop<ActorsImpl>::Turn promote(Transaction& txn, WallTime now) {
 
 }  // namespace
 
+std::optional<WallTime> first_delayed(Reader& reader) {
+  auto rows = reader.get_range(tuple::extensions(due_prefix()), {.limit = 1});
+  // One whose key cannot be read is due at once.
+  return rows.empty() ? std::nullopt : std::optional(due_time(rows[0]).value_or(WallTime()));
+}
+
 Housekeeping::Housekeeping(ActorsImpl& home) : home_(home), delayed_casts_(home, due_bell_key(), promote) {}
 
 void Housekeeping::start() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "perdure/error.h"
 #include "perdure/time.h"
@@ -19,6 +20,8 @@ class Housekeeping {
   explicit Housekeeping(ActorsImpl& home);
 
   void start();
+  /// Time has moved: promotes what is due.
+  void look() { delayed_casts_.wake(); }
   /// Collects what is older than `age` of callers whose sessions are over.
   void collect(Duration age, std::move_only_function<void(Result<std::uint64_t>)> done);
 
@@ -31,5 +34,8 @@ class Housekeeping {
   ActorsImpl& home_;
   DueLoop<ActorsImpl> delayed_casts_;
 };
+
+/// When the first delayed cast is due.
+std::optional<WallTime> first_delayed(Reader& reader);
 
 }  // namespace perdure::actor

@@ -12,10 +12,11 @@ using actor::Waiter;
 
 class PendingCallState {
  public:
-  PendingCallState(std::weak_ptr<ActorsImpl> home, ActorId actor, const Caller& caller)
-      : home_(std::move(home)), from_(caller.from(actor)) {}
+  PendingCallState(std::weak_ptr<ActorsImpl> home, From from, ReplyRows rows)
+      : home_(std::move(home)), from_(std::move(from)), rows_(rows) {}
   ~PendingCallState() {
-    if (auto home = waited_ ? nullptr : home_.lock()) home->callers().forget(from_.actor, Caller::of(from_));
+    bool leave = waited_ || rows_ == ReplyRows::kKeep;
+    if (auto home = leave ? nullptr : home_.lock()) home->callers().forget(from_.actor, Caller::of(from_));
   }
   PendingCallState(const PendingCallState&) = delete;
   PendingCallState& operator=(const PendingCallState&) = delete;
@@ -29,7 +30,7 @@ class PendingCallState {
     // The message may well have been sent, and is handled then.
     if (!use) return done(fail(ErrorCode::kReplyTimeout, "the actors of this node are closed"));
     waited_ = true;
-    auto waiter = std::make_shared<Waiter>(std::move(done));
+    auto waiter = std::make_shared<Waiter>(std::move(done), rows_);
     home->callers().set_timer(from_.actor, Caller::of(from_), waiter, timeout);
     home->callers().await(from_.actor, Caller::of(from_), std::move(waiter));
   }
@@ -37,6 +38,7 @@ class PendingCallState {
  private:
   const std::weak_ptr<ActorsImpl> home_;
   const From from_;
+  const ReplyRows rows_;
   std::atomic<bool> waited_ = false;
 };
 
@@ -56,14 +58,31 @@ const From& PendingCall::from() const {
   return state_->from();
 }
 
-PendingCall ActorsImpl::call_in(Transaction& txn, const ActorId& actor, const Value& message) {
+PendingCall ActorsImpl::call_in(Transaction& txn, const ActorId& actor, const Value& message, ReplyRows rows) {
   SystemAccess access(txn);
   if (auto good = accepts(actor); !good) access.refuse(std::move(good.error()));
   auto body = actor::encode_message(message);
   if (!body) access.refuse(std::move(body.error()));
   Message call{MessageType::kCall, now(), callers_.make_caller(), std::move(*body)};
   if (auto pushed = actor::push(txn, actor, {&call, 1}); !pushed) access.refuse(std::move(pushed.error()));
-  return PendingCall(std::make_shared<PendingCallState>(weak_from_this(), actor, *call.caller));
+  return pending(call.caller->from(actor), rows);
+}
+
+PendingCall ActorsImpl::pending(const From& from, ReplyRows rows) {
+  return PendingCall(std::make_shared<PendingCallState>(weak_from_this(), from, rows));
+}
+
+std::optional<Result<Value>> Actors::take_reply(Transaction& txn, const From& from) {
+  SystemAccess access(txn);
+  if (auto good = from.actor.check(); !good) access.refuse(std::move(good.error()));
+  Bytes prefix = actor::prefix_of(from.actor);
+  auto state = actor::read_reply(txn, prefix, Caller::of(from));
+  if (state.kind == actor::ReplyState::Kind::kWaiting) return std::nullopt;
+  if (state.kind == actor::ReplyState::Kind::kGone)
+    return fail(ErrorCode::kNotFound, "nothing is left of the call " + from.to_string() +
+                                          ": its reply was taken, or not waited for any more");
+  actor::clear_caller(txn, prefix, Caller::of(from));
+  return std::move(state.reply);
 }
 
 void ActorsImpl::cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay) {

@@ -14,19 +14,25 @@ namespace perdure::actor {
 /// Takes one answer; the first one counts. Thread-safe.
 class Waiter {
  public:
-  explicit Waiter(ValueDone done) : done_(std::move(done)) {}
+  explicit Waiter(ValueDone done, ReplyRows rows = ReplyRows::kClear)
+      : keeps_(rows == ReplyRows::kKeep), done_(std::move(done)) {}
 
+  /// Whether the rows that it waits for stay when it is answered.
+  bool keeps() const { return keeps_; }
   /// False if it has been answered before.
   bool answer(Result<Value> result) PERDURE_EXCLUDES(mutex_) {
     ValueDone done;
     Task cancel_timer;
+    Watch watch;
     {
       MutexLock lock(mutex_);
       if (!done_) return false;
       done = std::move(done_);
       done_ = nullptr;
       cancel_timer = std::move(cancel_timer_);
+      watch = std::exchange(watch_, {});
     }
+    watch.cancel();
     if (cancel_timer) cancel_timer();
     done(std::move(result));
     return true;
@@ -51,12 +57,22 @@ class Waiter {
     MutexLock lock(mutex_);
     if (done_) cancel_timer_ = std::move(cancel);
   }
+  /// The watch that it waits on, which is cancelled once it is answered: rows that are kept may never change.
+  void watches(Watch watch) PERDURE_EXCLUDES(mutex_) {
+    {
+      MutexLock lock(mutex_);
+      if (done_) std::swap(watch, watch_);
+    }
+    watch.cancel();
+  }
 
  private:
+  const bool keeps_;
   Mutex mutex_;
   ValueDone done_ PERDURE_GUARDED_BY(mutex_);
   bool gave_up_ PERDURE_GUARDED_BY(mutex_) = false;
   Task cancel_timer_ PERDURE_GUARDED_BY(mutex_);
+  Watch watch_ PERDURE_GUARDED_BY(mutex_);
 };
 
 struct Request {

@@ -83,6 +83,8 @@ void Slots::advance(const SlotPtr& slot) {
     if (!closed_) batch = next_batch(*slot, after);
     if (batch) {
       slot->busy = true;
+      ++busy_;
+      ++begun_;
       // What is known of a locked actor is good for messages that go past the lock; the others look in the store.
       bool locked = slot->cached && slot->cached->head && slot->cached->head->lock;
       cached =
@@ -100,8 +102,18 @@ void Slots::advance(const SlotPtr& slot) {
     load(slot, batch);
 }
 
+void Slots::advance_all() {
+  std::vector<SlotPtr> slots;
+  {
+    MutexLock lock(mutex_);
+    for (auto& [prefix, slot] : slots_)
+      if (slot->in_mailbox) slots.push_back(slot);
+  }
+  for (const SlotPtr& slot : slots) advance(slot);
+}
+
 bool Slots::must_push(const Slot& slot, SteadyTime now) const {
-  return slot.in_mailbox || slot.locked || now < slot.retry_at;
+  return slot.in_mailbox || slot.locked || now < slot.retry_at || home_.held();
 }
 
 Slots::BatchPtr Slots::next_batch(Slot& slot, After& after) {
@@ -117,7 +129,8 @@ Slots::BatchPtr Slots::next_batch(Slot& slot, After& after) {
       from.pop_front();
     }
   };
-  bool others = (slot.in_mailbox && now >= slot.retry_at) || !slot.requests.empty();
+  bool from_mailbox = slot.in_mailbox && now >= slot.retry_at && !home_.held();
+  bool others = from_mailbox || !slot.requests.empty();
   // Urgent messages come first, but not always: those who wait in order are not to starve.
   slot.was_priority = !slot.priority.empty() && !(slot.was_priority && others);
   if (slot.was_priority) {
@@ -125,7 +138,7 @@ Slots::BatchPtr Slots::next_batch(Slot& slot, After& after) {
     take(slot.priority, batch->requests);
     return batch;
   }
-  if (slot.in_mailbox && now >= slot.retry_at) return make(Batch::Mode::kMailbox);
+  if (from_mailbox) return make(Batch::Mode::kMailbox);
   if (slot.in_mailbox || slot.requests.empty()) return nullptr;
   auto batch = make(Batch::Mode::kInline);
   take(slot.requests, batch->requests);
@@ -189,6 +202,7 @@ void Slots::finish(const SlotPtr& slot, const BatchPtr& batch, After after) {
   {
     MutexLock lock(mutex_);
     slot->busy = false;
+    --busy_;
     auto& queue = batch->mode == Batch::Mode::kPriority ? slot->priority : slot->requests;
     // Those that were not come to are next, in front of those that came since.
     for (std::size_t i = batch->requests.size(); i-- > batch->handled;) {
@@ -253,6 +267,11 @@ void Slots::check_idle() {
     tasks.swap(when_idle_);
   }
   run_all(tasks);
+}
+
+TimedPart::Activity Slots::activity() {
+  MutexLock lock(mutex_);
+  return {busy_ > 0 || !locked_.empty(), begun_};
 }
 
 std::size_t Slots::size() {

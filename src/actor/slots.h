@@ -19,6 +19,7 @@
 #include "actor/request.h"
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
+#include "session/timed_part.h"
 
 namespace perdure {
 class ActorsImpl;
@@ -38,12 +39,16 @@ class Slots {
       PERDURE_EXCLUDES(mutex_);
   /// From now on the actors of a kind are handled by this.
   void replace_kind(const std::shared_ptr<ServedKind>& kind) PERDURE_EXCLUDES(mutex_);
+  /// Mailboxes may be looked after again.
+  void advance_all() PERDURE_EXCLUDES(mutex_);
   /// The session is over: whoever works under a lock is told.
   void cancel_locked() PERDURE_EXCLUDES(mutex_);
   /// Begins nothing more; those of this process who wait are answered with `why`.
   void close(const Error& why) PERDURE_EXCLUDES(mutex_);
   /// After `close`: calls `idle` once nothing is under way any more, neither a batch nor work under a lock.
   void when_idle(Task idle) PERDURE_EXCLUDES(mutex_);
+  /// Whether a batch or work under a lock is under way or to be begun; how many batches were begun.
+  TimedPart::Activity activity() PERDURE_EXCLUDES(mutex_);
   /// How many actors are in memory.
   std::size_t size() PERDURE_EXCLUDES(mutex_);
 
@@ -156,6 +161,8 @@ class Slots {
   /// Those with nothing to do, longest unused first.
   std::list<SlotPtr> idle_ PERDURE_GUARDED_BY(mutex_);
   std::size_t cached_bytes_ PERDURE_GUARDED_BY(mutex_) = 0;
+  std::size_t busy_ PERDURE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t begun_ PERDURE_GUARDED_BY(mutex_) = 0;
   /// In the order in which they began.
   std::vector<std::shared_ptr<LockedJob>> locked_ PERDURE_GUARDED_BY(mutex_);
   std::optional<Error> closed_ PERDURE_GUARDED_BY(mutex_);

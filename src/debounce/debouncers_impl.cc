@@ -48,7 +48,7 @@ Result<Debouncers> DebouncersImpl::open(Store store, DebouncersOptions options) 
 // A turn makes events, which take room: a full disk stops it as it stops all who emit.
 DebouncersImpl::DebouncersImpl(Store& store)
     : StorePart(store, "the debouncers of this node"),
-      clock_(scheduler_),
+      clock_(store_),
       loop_(
           *this, debounce::bell(), [this](Transaction& txn, WallTime now) { return turn(txn, now); },
           {.body = Body::kShort}, [this](const Error& error) { turn_failed(error); }) {}
@@ -97,6 +97,25 @@ void DebouncersImpl::turn_failed(const Error& error) {
 Uuid DebouncersImpl::fresh_id() {
   auto ms = std::chrono::floor<std::chrono::milliseconds>(clock_.now()).time_since_epoch().count();
   return queue::uuid_v7(ms, scheduler_.random(), scheduler_.random());
+}
+
+std::optional<WallTime> DebouncersImpl::next_due(Reader& reader) {
+  if (held_) return std::nullopt;
+  Bytes table = debounce::timetable();
+  auto rows = reader.get_range(tuple::extensions(table), {.limit = 1});
+  if (rows.empty()) return std::nullopt;
+  tuple::Reader key(BytesView(rows[0].key).substr(table.size()));
+  DueTime time{std::chrono::milliseconds(key.next_int())};
+  constexpr auto kFar = std::chrono::floor<std::chrono::milliseconds>(WallTime::max());
+  return time >= kFar ? WallTime::max() : WallTime(time);
+}
+
+bool DebouncersImpl::has_work(Reader& reader, WallTime now) {
+  if (held_) return false;
+  if (next_due(reader).value_or(WallTime::max()) <= now) return true;
+  for (const Bytes& table : {queue::told_prefix(debounce::kModule), debounce::unpaused_prefix()})
+    if (!reader.get_range(tuple::extensions(table), {.limit = 1}).empty()) return true;
+  return false;
 }
 
 void DebouncersImpl::release() {

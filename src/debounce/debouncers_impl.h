@@ -19,11 +19,12 @@
 #include "runtime/mutex.h"
 #include "session/due_loop.h"
 #include "session/store_clock.h"
+#include "session/timed_part.h"
 #include "store/store_part.h"
 
 namespace perdure {
 
-class DebouncersImpl : public StorePart<DebouncersImpl> {
+class DebouncersImpl : public StorePart<DebouncersImpl>, public TimedPart {
  public:
   using TouchDone = std::move_only_function<void(Result<Window>)>;
   static Result<Debouncers> open(Store store, DebouncersOptions options);
@@ -38,6 +39,11 @@ class DebouncersImpl : public StorePart<DebouncersImpl> {
   void release();
   /// Store time, by which everybody who has acted is not ahead. Needs system access.
   WallTime now(Transaction& txn);
+
+  // For whoever moves time.
+  std::optional<WallTime> next_due(Reader& reader) override;
+  bool has_work(Reader& reader, WallTime now) override;
+  void look() override { loop_.wake(); }
 
   // For the loop.
   StoreClock& clock() { return clock_; }

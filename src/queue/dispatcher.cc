@@ -116,7 +116,7 @@ std::optional<Dispatcher::SentTurn> Dispatcher::next_turn() {
   std::size_t taken = running_ + claiming_;
   // While a turn is under way, what trickles in is left to the next: a turn costs far more than an event in it.
   const bool alone = turns_ == 0;
-  bool claims = !stopped_ && !carefully && hint_ && (alone || more_) && taken < options_.concurrency;
+  bool claims = !stopped_ && !home_.held() && !carefully && hint_ && (alone || more_) && taken < options_.concurrency;
   std::size_t room = claims ? options_.concurrency - taken : 0;
   if (room == 0 && (settling == 0 || (!alone && !carefully && settling < kWorthATurn))) return std::nullopt;
   if (carefully) --one_by_one_;
@@ -137,6 +137,7 @@ std::optional<Dispatcher::SentTurn> Dispatcher::next_turn() {
 }
 
 void Dispatcher::send(SentTurn sent) {
+  home_.count_turn();
   auto shared = std::make_shared<SentTurn>(std::move(sent));
   auto run = std::make_shared<LastRun>();
   home_.transact(
@@ -174,6 +175,7 @@ void Dispatcher::turned(SentTurn& sent, Result<TurnResult> result, Receipt recei
       claiming_ -= sent.turn.claim->max;
       if (ours) adopt(sent.session, std::move(result->claimed.events), receipt.version, started);
       more_ = result->claimed.more;
+      again_at_ = result->claimed.again_at;
       if (!more_ && rings_ == sent.rings) hint_ = false;
       watches = std::move(result->watches);
     }
@@ -299,6 +301,8 @@ void Dispatcher::watch(std::vector<Watch> watches) {
 }
 
 void Dispatcher::ring_at(WallTime time) {
+  // Whoever moves it rings.
+  if (home_.clock().stands_still()) return;
   Duration wait = std::clamp<Duration>(time - home_.now(), Duration::zero(), std::chrono::minutes(1));
   SteadyTime when = home_.scheduler().now() + wait;
   {
@@ -347,6 +351,16 @@ void Dispatcher::session_over() {
   }
   for (auto& [token, job] : lost) job->cancel.cancel();
   tell_if_settled();
+}
+
+bool Dispatcher::is_busy() {
+  MutexLock lock(mutex_);
+  return !is_settled() || running_ + claiming_ > 0;
+}
+
+std::optional<WallTime> Dispatcher::again_at() {
+  MutexLock lock(mutex_);
+  return again_at_;
 }
 
 QueueActivity Dispatcher::activity() {

@@ -56,6 +56,10 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   /// Called once when nothing is claimed any more.
   void when_settled(Task settled) PERDURE_EXCLUDES(mutex_);
   QueueActivity activity() PERDURE_EXCLUDES(mutex_);
+  /// Whether anything of it is under way: a turn, a handler, a settlement.
+  bool is_busy() PERDURE_EXCLUDES(mutex_);
+  /// When a rule, or the rate, lets it claim again.
+  std::optional<WallTime> again_at() PERDURE_EXCLUDES(mutex_);
 
  private:
   using JobPtr = std::shared_ptr<JobState>;
@@ -122,6 +126,8 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   std::map<Stamp, JobPtr> jobs_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Bytes> emptied_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Watch> watches_ PERDURE_GUARDED_BY(mutex_);
+  /// As the last turn that claimed was told.
+  std::optional<WallTime> again_at_ PERDURE_GUARDED_BY(mutex_);
   /// A timer will ring, the first of them then.
   bool timer_ PERDURE_GUARDED_BY(mutex_) = false;
   SteadyTime timer_at_ PERDURE_GUARDED_BY(mutex_);

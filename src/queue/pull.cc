@@ -21,7 +21,17 @@ class Pull : public std::enable_shared_from_this<Pull> {
         deadline_(deadline),
         done_(std::move(done)) {}
 
+  /// Once, before the first attempt.
+  void heed_cancel() {
+    // Not on the thread that gives the signal: whoever waits is answered there.
+    auto wake = [weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->home_.wake_waiter(self->waiter_);
+    };
+    options_.cancel.then(home_.guarded([&home = home_, wake] { home.scheduler().post(home.guarded(wake)); }));
+  }
+
   void attempt() {
+    if (options_.cancel.cancelled()) return done_(std::vector<Claimed>());
     home_.transact(
         [self = shared_from_this()](Transaction& txn) { return self->claim(txn); },
         [self = shared_from_this()](Result<Tried> tried, Receipt receipt) { self->claimed(std::move(tried), receipt); },
@@ -30,50 +40,52 @@ class Pull : public std::enable_shared_from_this<Pull> {
 
  private:
   struct Tried {
-    queue::ClaimResult result;
-    std::vector<Value> values;
-    std::uint64_t store = 0;
+    /// Their tokens have no version yet.
+    std::vector<Claimed> events;
+    bool more = false;
+    std::optional<WallTime> again_at;
     std::vector<Watch> watches;
   };
 
   Tried claim(Transaction& txn) {
+    Tried tried;
+    if (!options_.cancel.cancelled() && !home_.held()) claim_into(txn, tried);
+    if (options_.also && !tried.events.empty()) options_.also(txn, tried.events);
+    return tried;
+  }
+
+  void claim_into(Transaction& txn, Tried& tried) {
     WallTime now = home_.now(txn);
     queue::WorkerTable table(txn, space_, worker_, now);
-    Tried tried;
-    tried.result = queue::claim_some(
+    auto result = queue::claim_some(
         table,
         {.max = options_.max, .bytes_max = kClaimBytesMax, .claimant = {{}, queue::due_after(now, options_.lock)}});
     Reader snapshot = txn.snapshot();
-    for (const auto& row : tried.result.events) {
-      auto given = queue::readable(txn, queue::Given::decode(row.event.row.given()));
-      tried.values.push_back(queue::readable(txn, queue::read_value(snapshot, row.event.key, given)));
+    const std::uint64_t store = queue::store_number(snapshot);
+    for (auto& [event, order, held_number] : result.events) {
+      auto given = queue::readable(txn, queue::Given::decode(event.row.given()));
+      event.row.stamp = {Version{}, order};
+      tried.events.push_back(queue::describe(space_, event.id, event.row, given, WorkerState::kRun, store));
+      tried.events.back().value = queue::readable(txn, queue::read_value(snapshot, event.key, given));
     }
-    tried.store = queue::store_number(snapshot);
+    tried.more = result.more;
+    tried.again_at = result.again_at;
     table.finish();
-    if (tried.result.events.empty()) tried.watches = queue::watch_worker(txn, table.prefix());
-    return tried;
+    if (tried.events.empty()) tried.watches = queue::watch_worker(txn, table.prefix());
   }
 
   void claimed(Result<Tried> tried, Receipt receipt) {
     if (!tried) return done_(std::unexpected(std::move(tried.error())));
-    bool over = !tried->result.events.empty() || home_.scheduler().now() >= deadline_;
+    bool over = !tried->events.empty() || home_.scheduler().now() >= deadline_;
     if (!over) return wait(*tried);
     for (Watch& watch : tried->watches) watch.cancel();
-    std::vector<Claimed> events;
-    for (std::size_t i = 0; i < tried->result.events.size(); ++i) {
-      auto& row = tried->result.events[i].event;
-      row.row.stamp = receipt.stamp(tried->result.events[i].order);
-      auto given = queue::Given::decode(row.row.given());
-      if (!given) continue;
-      events.push_back(queue::describe(space_, row.id, row.row, *given, WorkerState::kRun, tried->store));
-      events.back().value = std::move(tried->values[i]);
-    }
-    done_(std::move(events));
+    for (Claimed& event : tried->events) event.token->stamp = receipt.stamp(event.token->stamp.order);
+    done_(std::move(tried->events));
   }
 
   void wait(Tried& tried) {
     // Nothing but more to look through: those it found wait for slots of their keys.
-    if (tried.result.more) {
+    if (tried.more) {
       for (Watch& watch : tried.watches) watch.cancel();
       return attempt();
     }
@@ -82,9 +94,11 @@ class Pull : public std::enable_shared_from_this<Pull> {
       self->done_(std::unexpected(self->home_.closed_error()));
     });
     if (taken == 0) return;
+    waiter_ = taken;
     SteadyTime when = deadline_;
-    if (tried.result.again_at) {
-      Duration left = std::max(*tried.result.again_at - home_.now(), Duration::zero());
+    // If time stands still, whoever moves it wakes all who wait.
+    if (tried.again_at && !home_.clock().stands_still()) {
+      Duration left = std::max(*tried.again_at - home_.now(), Duration::zero());
       if (left < when - home_.scheduler().now()) when = home_.scheduler().now() + left;
     }
     auto again = [self = shared_from_this(), taken, watches = tried.watches]() mutable {
@@ -95,10 +109,14 @@ class Pull : public std::enable_shared_from_this<Pull> {
     };
     Executor::TimerId timer = 0;
     if (when < SteadyTime::max()) timer = home_.at(when, [again]() mutable { again(); });
-    for (Watch& watch : tried.watches)
-      watch.then(home_.guarded([again, timer, &home = home_]() mutable {
-        if (again() && timer != 0) home.scheduler().cancel(timer);
-      }));
+    auto woken = [again, timer, &home = home_]() mutable {
+      if (again() && timer != 0) home.scheduler().cancel(timer);
+    };
+    for (Watch& watch : tried.watches) watch.then(home_.guarded(woken));
+    home_.when_woken(taken, std::move(woken), tried.again_at.has_value());
+    // With all that may end it in its place: what came meanwhile found nobody to wake.
+    bool was_held = tried.watches.empty();
+    if (options_.cancel.cancelled() || (was_held && !home_.held())) home_.wake_waiter(taken);
   }
 
   QueueImpl& home_;
@@ -106,6 +124,8 @@ class Pull : public std::enable_shared_from_this<Pull> {
   const std::string worker_;
   const ClaimOptions options_;
   const SteadyTime deadline_;
+  /// What it waits as, or last did.
+  std::atomic<std::uint64_t> waiter_ = 0;
   Done done_;
 };
 
@@ -125,7 +145,9 @@ void QueueImpl::claim(const std::string& space, std::string_view worker, const C
   if (!use) return done(std::unexpected(closed_error()));
   SteadyTime now = scheduler_.now();
   SteadyTime deadline = options.wait < SteadyTime::max() - now ? now + options.wait : SteadyTime::max();
-  std::make_shared<Pull>(*this, space, std::string(worker), options, deadline, std::move(done))->attempt();
+  auto pull = std::make_shared<Pull>(*this, space, std::string(worker), options, deadline, std::move(done));
+  pull->heed_cancel();
+  pull->attempt();
 }
 
 }  // namespace perdure

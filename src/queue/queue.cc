@@ -112,6 +112,14 @@ Queue Queue::in(std::string space) const {
   return {impl_, std::move(space)};
 }
 
+void Queue::hold() {
+  impl_->hold();
+}
+
+void Queue::release() {
+  impl_->release();
+}
+
 Result<void> Queue::close(Duration grace) {
   if (HandlerPool::runs_here())
     return perdure::fail(ErrorCode::kInvalidArgument,

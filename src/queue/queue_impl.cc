@@ -57,10 +57,11 @@ void QueueImpl::open(Store store, QueueOptions options, OpenDone done) {
 QueueImpl::QueueImpl(Store& store, QueueOptions options, std::shared_ptr<SessionKeeper> keeper)
     : StorePart(store, "the queues of this node"),
       options_(std::move(options)),
-      clock_(scheduler_),
+      clock_(store_),
       keeper_(std::move(keeper)),
       handlers_(std::make_shared<HandlerPool>(
           scheduler_, HandlerPool::Options{"perdure-worker", std::max(2U, ThreadPool::cores()), 0, kSpareHandlers})),
+      held_(options_.held),
       promoting_(*this, queue::timetable_bell(), queue::promote),
       expiring_(*this, queue::deadlines_bell(), queue::expire),
       forgetting_(*this, queue::forget_prefix(), queue::forget) {}
@@ -142,6 +143,13 @@ std::vector<QueueImpl::DispatcherPtr> QueueImpl::all_dispatchers() {
   std::vector<DispatcherPtr> all = retired_;
   for (auto& [name, dispatcher] : dispatchers_) all.push_back(dispatcher);
   return all;
+}
+
+std::vector<QueueImpl::DispatcherPtr> QueueImpl::serving() {
+  MutexLock lock(mutex_);
+  std::vector<DispatcherPtr> serving;
+  for (auto& [name, dispatcher] : dispatchers_) serving.push_back(dispatcher);
+  return serving;
 }
 
 Result<void> QueueImpl::work(const std::string& space, std::string_view worker, Handler handler, WorkOptions options) {
@@ -388,7 +396,7 @@ void QueueImpl::settle_and_end() {
 
 void QueueImpl::closed(const Result<void>& result) {
   std::vector<VoidDone> closers;
-  std::map<std::uint64_t, Task> waiters;
+  std::map<std::uint64_t, WaiterTasks> waiters;
   bool overran;
   {
     MutexLock lock(mutex_);
@@ -399,7 +407,7 @@ void QueueImpl::closed(const Result<void>& result) {
   }
   // From now on every call is refused, and the loops come to their end.
   gate_.close();
-  for (auto& [number, waiter] : waiters) waiter();
+  for (auto& [number, waiter] : waiters) waiter.closed();
   for (VoidDone& done : closers) {
     if (!result)
       done(std::unexpected(result.error()));
@@ -414,7 +422,7 @@ std::uint64_t QueueImpl::add_waiter(Task closed) {
   {
     MutexLock lock(mutex_);
     if (!closed_) {
-      waiters_[++last_waiter_] = std::move(closed);
+      waiters_[++last_waiter_] = {std::move(closed)};
       return last_waiter_;
     }
   }
@@ -423,7 +431,7 @@ std::uint64_t QueueImpl::add_waiter(Task closed) {
 }
 
 bool QueueImpl::remove_waiter(std::uint64_t waiter) {
-  Task forgotten;
+  WaiterTasks forgotten;
   MutexLock lock(mutex_);
   auto found = waiters_.find(waiter);
   if (found == waiters_.end()) return false;
@@ -431,6 +439,43 @@ bool QueueImpl::remove_waiter(std::uint64_t waiter) {
   waiters_.erase(found);
   lock.unlock();
   return true;
+}
+
+void QueueImpl::when_woken(std::uint64_t waiter, Task woken, bool timed) {
+  MutexLock lock(mutex_);
+  auto found = waiters_.find(waiter);
+  if (found == waiters_.end()) return;
+  std::swap(found->second.woken, woken);
+  found->second.timed = timed;
+}
+
+void QueueImpl::wake_waiter(std::uint64_t waiter) {
+  Task woken;
+  {
+    MutexLock lock(mutex_);
+    auto found = waiters_.find(waiter);
+    if (found != waiters_.end()) std::swap(found->second.woken, woken);
+  }
+  if (woken) woken();
+}
+
+void QueueImpl::wake_waiters(Wake which) {
+  std::vector<Task> woken;
+  {
+    MutexLock lock(mutex_);
+    for (auto& [number, waiter] : waiters_)
+      if (waiter.woken && (which == Wake::kAll || waiter.timed)) woken.push_back(std::exchange(waiter.woken, {}));
+  }
+  for (Task& wake : woken) wake();
+}
+
+// Holding.
+
+void QueueImpl::release() {
+  auto use = enter();
+  if (!held_.exchange(false) || !use) return;
+  for (auto& dispatcher : all_dispatchers()) dispatcher->ring();
+  wake_waiters(Wake::kAll);
 }
 
 void QueueImpl::abandon() {

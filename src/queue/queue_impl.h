@@ -24,11 +24,12 @@
 #include "session/due_loop.h"
 #include "session/session_keeper.h"
 #include "session/store_clock.h"
+#include "session/timed_part.h"
 #include "store/store_part.h"
 
 namespace perdure {
 
-class QueueImpl : public StorePart<QueueImpl> {
+class QueueImpl : public StorePart<QueueImpl>, public TimedPart {
  public:
   using VoidDone = Queue::VoidDone;
   /// Gets the store back, so that its last handle need not be dropped in a callback.
@@ -55,11 +56,19 @@ class QueueImpl : public StorePart<QueueImpl> {
   /// A transaction of an operator or of an outside worker; blocks.
   template <class Body>
   auto transact_now(Body body);
+  void hold() { held_ = true; }
+  void release() PERDURE_EXCLUDES(mutex_);
   void close(Duration grace, VoidDone done) PERDURE_EXCLUDES(mutex_);
   /// The last handle goes.
   void abandon() PERDURE_EXCLUDES(mutex_);
   /// Whether a blocking call would wait for this very thread.
   QueueActivity activity() PERDURE_EXCLUDES(mutex_);
+
+  // For whoever moves time: timed.cc.
+  std::optional<WallTime> next_due(Reader& reader) override PERDURE_EXCLUDES(mutex_);
+  bool has_work(Reader& reader, WallTime now) override PERDURE_EXCLUDES(mutex_);
+  Activity activity_now() override PERDURE_EXCLUDES(mutex_);
+  void look() override PERDURE_EXCLUDES(mutex_);
 
   // For the parts.
   StoreClock& clock() { return clock_; }
@@ -83,11 +92,24 @@ class QueueImpl : public StorePart<QueueImpl> {
   std::uint64_t add_waiter(Task closed) PERDURE_EXCLUDES(mutex_);
   /// Whether it was still waiting: only one of all who call this is told so.
   bool remove_waiter(std::uint64_t waiter) PERDURE_EXCLUDES(mutex_);
+  /// What is called, once, to have it look again before its watch or its timer comes. `timed` is one that waits for a
+  /// moment of store time.
+  void when_woken(std::uint64_t waiter, Task woken, bool timed) PERDURE_EXCLUDES(mutex_);
+  void wake_waiter(std::uint64_t waiter) PERDURE_EXCLUDES(mutex_);
+  /// Nothing is to be claimed.
+  bool held() const { return held_; }
+  void count_turn() { ++turns_; }
 
  private:
   using Name = std::pair<std::string, std::string>;
   using DispatcherPtr = std::shared_ptr<queue::Dispatcher>;
   using Loop = DueLoop<QueueImpl>;
+  struct WaiterTasks {
+    Task closed;
+    Task woken = {};
+    bool timed = false;
+  };
+  enum class Wake { kAll, kTimed };
 
   void start();
   void session_opened(const std::shared_ptr<SessionImpl>& session) PERDURE_EXCLUDES(mutex_);
@@ -96,6 +118,7 @@ class QueueImpl : public StorePart<QueueImpl> {
   Uuid fresh_id() PERDURE_EXCLUDES(mutex_);
   /// Those that serve, and those that are only coming to an end.
   std::vector<DispatcherPtr> all_dispatchers() PERDURE_EXCLUDES(mutex_);
+  std::vector<DispatcherPtr> serving() PERDURE_EXCLUDES(mutex_);
   /// It is among retired_: forgets it when it has come to its end.
   void retire(const DispatcherPtr& dispatcher) PERDURE_EXCLUDES(mutex_);
   void unserve(const std::vector<DispatcherPtr>& dispatchers, VoidDone done);
@@ -104,6 +127,7 @@ class QueueImpl : public StorePart<QueueImpl> {
   /// What is still running is given back; then the session ends.
   void settle_and_end() PERDURE_EXCLUDES(mutex_);
   void closed(const Result<void>& result) PERDURE_EXCLUDES(mutex_);
+  void wake_waiters(Wake which) PERDURE_EXCLUDES(mutex_);
   void wait_for(std::string space, Uuid id, SteadyTime deadline, bool seen,
                 std::shared_ptr<std::move_only_function<void(Result<EndedEvent>)>> done);
 
@@ -113,6 +137,9 @@ class QueueImpl : public StorePart<QueueImpl> {
   const std::shared_ptr<HandlerPool> handlers_;
   std::atomic<std::uint64_t> store_number_ = 0;
   std::atomic<std::uint64_t> next_number_ = 0;
+  std::atomic<bool> held_;
+  /// Of dispatchers, that were begun.
+  std::atomic<std::uint64_t> turns_ = 0;
   Loop promoting_;
   Loop expiring_;
   Loop forgetting_;
@@ -131,7 +158,7 @@ class QueueImpl : public StorePart<QueueImpl> {
   bool overran_ PERDURE_GUARDED_BY(mutex_) = false;
   std::vector<VoidDone> closers_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t last_waiter_ PERDURE_GUARDED_BY(mutex_) = 0;
-  std::map<std::uint64_t, Task> waiters_ PERDURE_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, WaiterTasks> waiters_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t before_close_ PERDURE_GUARDED_BY(mutex_) = 0;
 };
 

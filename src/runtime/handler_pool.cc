@@ -38,6 +38,11 @@ bool HandlerPool::runs_here() {
   return in_handler;
 }
 
+bool HandlerPool::idle() {
+  MutexLock lock(mutex_);
+  return is_idle();
+}
+
 std::size_t HandlerPool::hanging() {
   MutexLock lock(mutex_);
   return hanging_;

@@ -64,6 +64,8 @@ class HandlerPool : public std::enable_shared_from_this<HandlerPool> {
   void wait() PERDURE_EXCLUDES(mutex_);
   /// Joins the threads, but leaves those that hang behind, and the one that this is called on.
   void join() PERDURE_EXCLUDES(mutex_);
+  /// Whether nothing runs or waits, but what is given up.
+  bool idle() PERDURE_EXCLUDES(mutex_);
   /// How many handlers have been given up, and have not come back.
   std::size_t hanging() PERDURE_EXCLUDES(mutex_);
   /// Whether this thread is running a handler: what would wait for another is refused there.

@@ -26,7 +26,7 @@ Result<Schedules> SchedulesImpl::open(Store store, SchedulesOptions options) {
 
 SchedulesImpl::SchedulesImpl(Store& store, const SchedulesOptions& options)
     : StorePart(store, "the schedules of this node"),
-      clock_(scheduler_),
+      clock_(store_),
       zones_(options.zoneinfo),
       held_(true),
       // A turn may count and walk through many times, and read files; and its events take room, so that a full disk
@@ -56,6 +56,15 @@ void SchedulesImpl::tell(const schedule::TickNote& note) {
 
 void SchedulesImpl::release() {
   if (held_.exchange(false)) loop_.wake();
+}
+
+std::optional<WallTime> SchedulesImpl::next_due(Reader& reader) {
+  if (held_) return std::nullopt;
+  Bytes table = schedule::timetable();
+  auto rows = reader.get_range(tuple::extensions(table), {.limit = 1});
+  if (rows.empty()) return std::nullopt;
+  tuple::Reader key(BytesView(rows[0].key).substr(table.size()));
+  return WallTime(Duration(key.next_int()));
 }
 
 WallTime SchedulesImpl::now(Transaction& txn) {

@@ -11,11 +11,12 @@
 #include "schedule/zone.h"
 #include "session/due_loop.h"
 #include "session/store_clock.h"
+#include "session/timed_part.h"
 #include "store/store_part.h"
 
 namespace perdure {
 
-class SchedulesImpl : public StorePart<SchedulesImpl> {
+class SchedulesImpl : public StorePart<SchedulesImpl>, public TimedPart {
  public:
   static Result<Schedules> open(Store store, SchedulesOptions options);
   /// `store` is kept open by the handles.
@@ -28,6 +29,11 @@ class SchedulesImpl : public StorePart<SchedulesImpl> {
   /// Store time, by which everybody who has acted is not ahead.
   WallTime now(Transaction& txn);
   Uuid fresh_id();
+
+  // For whoever moves time.
+  std::optional<WallTime> next_due(Reader& reader) override;
+  bool has_work(Reader& reader, WallTime now) override { return next_due(reader).value_or(WallTime::max()) <= now; }
+  void look() override { loop_.wake(); }
 
   // For the loop.
   StoreClock& clock() { return clock_; }

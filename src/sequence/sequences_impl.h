@@ -13,6 +13,7 @@
 #include "sequence/append.h"
 #include "sequence/rows.h"
 #include "session/session_keeper.h"
+#include "session/store_clock.h"
 #include "store/store_part.h"
 
 namespace perdure {
@@ -41,7 +42,7 @@ class SequencesImpl : public StorePart<SequencesImpl> {
   /// `handle` is needed only once it is owned: what the store's callbacks keep must not keep the store.
   void own(std::weak_ptr<SequencesImpl> handle, Session& session, const PlacePtr& place, Duration timeout,
            OwnDone done);
-  WallTime now() { return scheduler_.wall_now(); }
+  WallTime now() { return clock_.now(); }
 
   /// The last handle goes.
   void abandon() PERDURE_EXCLUDES(mutex_);
@@ -65,6 +66,7 @@ class SequencesImpl : public StorePart<SequencesImpl> {
   void append_prepared(const PlacePtr& place, const Prepared& events, AppendDone done);
   void catch_up(const PlacePtr& place, const Prepared& events, AppendDone done);
 
+  StoreClock clock_{store_};
   Mutex mutex_;
   /// By space, a slash, and partition.
   std::unordered_map<std::string, PlacePtr> places_ PERDURE_GUARDED_BY(mutex_);

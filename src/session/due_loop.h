@@ -135,7 +135,8 @@ template <class Home>
 void DueLoop<Home>::await_next(Result<Seen>& seen) {
   std::optional<Duration> longest;
   if (!seen) longest = kRetry;
-  if (seen && seen->turn.next)
+  // Whoever moves a clock that stands still wakes the loop.
+  if (seen && seen->turn.next && !home_.clock().stands_still())
     longest = std::clamp(*seen->turn.next - home_.clock().now(), Duration::zero(), kLongestSleep);
   if (seen) {
     Watch before = seen->bell;

@@ -3,16 +3,23 @@
 #include <algorithm>
 
 #include "session/rows.h"
+#include "store/store_access.h"
 #include "store/system_access.h"
 
 namespace perdure {
 
+StoreClock::StoreClock(Store& store)
+    : StoreClock(StoreAccess::impl(store).scheduler(), StoreAccess::impl(store).options().clock) {}
+
 WallTime StoreClock::now() {
+  if (test_) return test_->now();
   MutexLock lock(mutex_);
   return advance_to_now();
 }
 
 void StoreClock::learn(WallTime floor) {
+  // All who share it are there then.
+  if (test_) return test_->move_to(floor);
   MutexLock lock(mutex_);
   floor_ = std::max(advance_to_now(), floor);
 }
