@@ -19,7 +19,8 @@ Result<std::unique_ptr<Node>> Node::open(NodeOptions options) {
   if (!store) return wrong(store);
   auto queue = Queue::open(*store, {.session = options.session});
   if (!queue) return wrong(queue);
-  auto actors = Actors::open(*store, {.session = options.session});
+  // Handlers of remote behaviours wait for other processes, each on a thread.
+  auto actors = Actors::open(*store, {.session = options.session, .handler_threads_max = 64});
   if (!actors) return wrong(actors);
   auto schedules = Schedules::open(*store);
   if (!schedules) return wrong(schedules);
