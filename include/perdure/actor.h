@@ -86,6 +86,8 @@ struct ActorsOptions {
   SessionOptions session = {};
   /// Threads for handlers; 0 takes one per core, at least two. Handlers that hang are replaced by more, up to 64.
   unsigned handler_threads = 0;
+  /// Up to so many while handlers block, one that waits for another process for instance; 0 for no more than those.
+  unsigned handler_threads_max = 0;
   /// At once, each on a thread of its own.
   unsigned locked_max = 64;
   /// States that are kept in memory to save reading them; 0 keeps none.
@@ -313,6 +315,9 @@ class PERDURE_EXPORT Actors {
   [[nodiscard]] Result<void> serve(K kind = {}, const KindOptions& options = {}) {
     return serve(K::kKind, std::make_shared<internal::KindBehaviour<K>>(std::move(kind)), options);
   }
+  /// Leaves the messages of a kind to other nodes, or to whoever serves it next: they wait in their mailboxes. Handlers
+  /// that run come to their end. Does nothing for a kind that is not served.
+  void stop_serving(std::string_view kind);
 
   [[nodiscard]] Actor actor(std::string_view kind, std::string_view id) const;
   /// By default the one actor that has the name of its kind.

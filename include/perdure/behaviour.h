@@ -181,6 +181,8 @@ class PERDURE_EXPORT Behaviour {
   [[nodiscard]] virtual Result<Value> init(const ActorId& actor) = 0;
   /// Makes a state of this schema out of an older one, when an actor is met that has it.
   [[nodiscard]] virtual Result<Value> upgrade(int from_schema, Value state);
+  /// The same where it matters whose state it is. This is what is called; by default it calls the other.
+  [[nodiscard]] virtual Result<Value> upgrade_of(const ActorId& actor, int from_schema, Value state);
   [[nodiscard]] virtual Result<std::unique_ptr<Activation>> activate(const ActorId& actor, const Value& state) = 0;
 };
 

@@ -148,6 +148,10 @@ Result<void> Actors::serve(std::string_view kind, std::shared_ptr<Behaviour> beh
   return impl_->serve(space_, kind, std::move(behaviour), options);
 }
 
+void Actors::stop_serving(std::string_view kind) {
+  impl_->stop_serving(space_, kind);
+}
+
 Actor Actors::actor(std::string_view kind, std::string_view id) const {
   return {impl_, {space_, std::string(kind), std::string(id)}};
 }

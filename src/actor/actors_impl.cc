@@ -20,7 +20,8 @@ namespace {
 
 HandlerPool::Options handler_threads(const ActorsOptions& options) {
   unsigned threads = options.handler_threads > 0 ? options.handler_threads : std::max(2U, ThreadPool::cores());
-  return {.name = "perdure-handler", .eager = threads, .most = threads, .spare = 64};
+  return {
+      .name = "perdure-handler", .eager = threads, .most = std::max(threads, options.handler_threads_max), .spare = 64};
 }
 
 HandlerPool::Options locked_threads(const ActorsOptions& options) {
@@ -117,7 +118,7 @@ void ActorsImpl::start() {
 
 void ActorsImpl::store_closing() {
   if (StoreAccess::impl(store_).muted()) return;
-  stop_serving();
+  stop_all();
   handlers_->close([] {});
   locked_handlers_->close([] {});
   callers_.close(closed_error());
@@ -188,7 +189,7 @@ Stamp ActorsImpl::identity() {
   return identity_;
 }
 
-void ActorsImpl::stop_serving() {
+void ActorsImpl::stop_all() {
   std::map<KindName, std::shared_ptr<actor::Dispatcher>> dispatchers;
   {
     MutexLock lock(mutex_);
@@ -219,8 +220,8 @@ void ActorsImpl::close(Duration grace, VoidDone done) {
       keeper_->close_async(Duration::zero(), [](const Result<void>&) {});
     });
   if (!first) return;
-  unregister([this](const Result<void>&) {
-    stop_serving();
+  unregister_all([this](const Result<void>&) {
+    stop_all();
     auto left = std::make_shared<std::atomic<int>>(2);
     auto idle = [this, left] {
       // What the last handlers did is still to be committed, under this session.
@@ -254,13 +255,17 @@ void ActorsImpl::closed(const Result<void>& result) {
 }
 
 /// Who goes in peace is not taken for dead: nobody need be careful because of it.
-void ActorsImpl::unregister(VoidDone done) {
+void ActorsImpl::unregister_all(VoidDone done) {
   std::vector<std::shared_ptr<ServedKind>> kinds;
   {
     MutexLock lock(mutex_);
     for (auto& [name, dispatcher] : dispatchers_)
       if (dispatcher->kind()->options.consume) kinds.push_back(dispatcher->kind());
   }
+  unregister(std::move(kinds), std::move(done));
+}
+
+void ActorsImpl::unregister(std::vector<std::shared_ptr<ServedKind>> kinds, VoidDone done) {
   auto session = session_id();
   if (kinds.empty() || !session) return done({});
   transact(
@@ -279,8 +284,8 @@ void ActorsImpl::unregister(VoidDone done) {
 void ActorsImpl::abandon() {
   bool may_wait = false;
   if (auto use = enter()) may_wait = !StoreAccess::impl(store_).must_not_block() && !HandlerPool::runs_here();
-  unregister([](const Result<void>&) {});
-  stop_serving();
+  unregister_all([](const Result<void>&) {});
+  stop_all();
   handlers_->close([] {});
   locked_handlers_->close([] {});
   if (may_wait) {
@@ -338,6 +343,20 @@ Result<void> ActorsImpl::serve(const std::string& space, std::string_view kind, 
       [](const Result<void>&, Receipt) {}, {.body = Body::kShort});
   dispatcher->announce();
   return {};
+}
+
+void ActorsImpl::stop_serving(const std::string& space, std::string_view kind) {
+  std::shared_ptr<actor::Dispatcher> dispatcher;
+  {
+    MutexLock lock(mutex_);
+    auto found = dispatchers_.find({space, std::string(kind)});
+    if (found == dispatchers_.end()) return;
+    dispatcher = std::move(found->second);
+    dispatchers_.erase(found);
+  }
+  dispatcher->stop();
+  slots_.stop_kind(dispatcher->kind());
+  unregister({dispatcher->kind()}, [](const Result<void>&) {});
 }
 
 std::shared_ptr<ServedKind> ActorsImpl::served(const ActorId& actor) {

@@ -42,6 +42,7 @@ class ActorsImpl : public StorePart<ActorsImpl>, public TimedPart {
   // For the public classes.
   Result<void> serve(const std::string& space, std::string_view kind, std::shared_ptr<Behaviour> behaviour,
                      const KindOptions& options) PERDURE_EXCLUDES(mutex_);
+  void stop_serving(const std::string& space, std::string_view kind) PERDURE_EXCLUDES(mutex_);
   void call(const ActorId& actor, Value message, const CallOptions& options, ValueDone done);
   void cast(const ActorId& actor, Value message, const CastOptions& options, VoidDone done);
   void cast_many(const ActorId& actor, std::vector<Value> messages, VoidDone done);
@@ -103,11 +104,12 @@ class ActorsImpl : public StorePart<ActorsImpl>, public TimedPart {
   /// Whether messages to it are taken. Errors: kClosed, kInvalidArgument.
   Result<void> accepts(const ActorId& actor) PERDURE_EXCLUDES(mutex_);
   void send(const ActorId& actor, actor::Request request, Way way, Duration timeout);
-  void stop_serving() PERDURE_EXCLUDES(mutex_);
+  void stop_all() PERDURE_EXCLUDES(mutex_);
   void store_closing() PERDURE_EXCLUDES(mutex_);
   void end_session();
   void closed(const Result<void>& result) PERDURE_EXCLUDES(mutex_);
-  void unregister(VoidDone done) PERDURE_EXCLUDES(mutex_);
+  void unregister_all(VoidDone done) PERDURE_EXCLUDES(mutex_);
+  void unregister(std::vector<std::shared_ptr<actor::ServedKind>> kinds, VoidDone done);
 
   const ActorsOptions options_;
   StoreClock clock_;

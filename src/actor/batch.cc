@@ -25,7 +25,7 @@ Result<Value> state_for(const Loaded& loaded, const ServedKind& kind, const Acto
     return fail(ErrorCode::kUnsupportedFormat,
                 actor.to_string() + " has a state of schema " + std::to_string(loaded.head->schema) +
                     ", but this node knows schema " + std::to_string(schema) + "; serve it with newer code");
-  return guarded_handler([&] { return kind.behaviour->upgrade(loaded.head->schema, loaded.state.value); });
+  return guarded_handler([&] { return kind.behaviour->upgrade_of(actor, loaded.head->schema, loaded.state.value); });
 }
 
 Result<std::optional<StateChanges>> changes_to(const Loaded& loaded, const ServedKind& kind, BytesView prefix,

@@ -25,6 +25,8 @@ struct ServedKind {
   std::string name;
   std::shared_ptr<Behaviour> behaviour;
   KindOptions options;
+  /// This node does not serve it any more. Guarded by the slots.
+  bool stopped = false;
 };
 
 /// A state as it was at some version, and in which schema.

@@ -74,6 +74,10 @@ Result<Value> Behaviour::upgrade(int from_schema, Value state) {
   return fail(ErrorCode::kUnsupportedFormat, "the kind has no upgrade from schema " + std::to_string(from_schema));
 }
 
+Result<Value> Behaviour::upgrade_of(const ActorId&, int from_schema, Value state) {
+  return upgrade(from_schema, std::move(state));
+}
+
 namespace internal {
 
 std::optional<std::pair<std::string_view, const Value*>> open_message(const Value& message) {

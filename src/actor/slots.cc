@@ -46,6 +46,27 @@ void Slots::replace_kind(const std::shared_ptr<ServedKind>& kind) {
     if (slot->id.space == kind->space && slot->id.kind == kind->name) slot->kind = kind;
 }
 
+void Slots::stop_kind(const std::shared_ptr<ServedKind>& kind) {
+  std::vector<SlotPtr> slots;
+  {
+    MutexLock lock(mutex_);
+    kind->stopped = true;
+    for (auto& [prefix, slot] : slots_)
+      if (slot->kind == kind) slots.push_back(slot);
+  }
+  for (const SlotPtr& slot : slots) advance(slot);
+}
+
+void Slots::give_away(Slot& slot, After& after) {
+  push_requests(slot, after);
+  for (Request& request : slot.priority)
+    after.push_back([waiter = request.waiter, kind = slot.id.kind] {
+      waiter->answer(fail(ErrorCode::kInvalidArgument, "this node does not serve the kind " + kind + " any more"));
+    });
+  slot.priority.clear();
+  not_in_mailbox(slot, after);
+}
+
 void Slots::mailbox_ready(const ActorId& actor, const std::shared_ptr<ServedKind>& kind, Task drained) {
   SlotPtr slot;
   {
@@ -66,6 +87,8 @@ Slots::SlotPtr Slots::find_or_make(const ActorId& actor, const std::shared_ptr<S
   auto [found, made] = slots_.try_emplace(prefix);
   if (made) found->second = std::make_shared<Slot>(actor, std::move(prefix), kind);
   const SlotPtr& slot = found->second;
+  // It may have been made by whoever came when the kind was just not served any more.
+  if (slot->kind->stopped) slot->kind = kind;
   if (slot->idle) {
     idle_.erase(*slot->idle);
     slot->idle.reset();
@@ -117,6 +140,10 @@ bool Slots::must_push(const Slot& slot, SteadyTime now) const {
 }
 
 Slots::BatchPtr Slots::next_batch(Slot& slot, After& after) {
+  if (slot.kind->stopped) {
+    give_away(slot, after);
+    return nullptr;
+  }
   SteadyTime now = home_.scheduler().now();
   // Whoever comes now stands behind those in the mailbox.
   if (!slot.requests.empty() && must_push(slot, now)) push_requests(slot, after);

@@ -41,6 +41,8 @@ class Slots {
   void replace_kind(const std::shared_ptr<ServedKind>& kind) PERDURE_EXCLUDES(mutex_);
   /// Mailboxes may be looked after again.
   void advance_all() PERDURE_EXCLUDES(mutex_);
+  /// From now on they are not handled here: what waits in this process goes to the mailboxes, and stays there.
+  void stop_kind(const std::shared_ptr<ServedKind>& kind) PERDURE_EXCLUDES(mutex_);
   /// The session is over: whoever works under a lock is told.
   void cancel_locked() PERDURE_EXCLUDES(mutex_);
   /// Begins nothing more; those of this process who wait are answered with `why`.
@@ -94,6 +96,8 @@ class Slots {
   BatchPtr next_batch(Slot& slot, After& after) PERDURE_REQUIRES(mutex_);
   bool must_push(const Slot& slot, SteadyTime now) const PERDURE_REQUIRES(mutex_);
   void push_requests(Slot& slot, After& after) PERDURE_REQUIRES(mutex_);
+  /// Its kind is not served any more: lets go of what waits here.
+  void give_away(Slot& slot, After& after) PERDURE_REQUIRES(mutex_);
   void retire(const SlotPtr& slot) PERDURE_REQUIRES(mutex_);
   void shrink() PERDURE_REQUIRES(mutex_);
   void not_in_mailbox(Slot& slot, After& after) PERDURE_REQUIRES(mutex_);

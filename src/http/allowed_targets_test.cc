@@ -1,0 +1,51 @@
+#include "http/allowed_targets.h"
+
+#include <gtest/gtest.h>
+
+namespace perdure::http {
+namespace {
+
+Url url(std::string_view text) {
+  return *Url::parse(text);
+}
+
+TEST(AllowedTargets, NumericHostsAreJudgedByTheirBytes) {
+  for (std::string_view host : {"127.0.0.1", "127.9.9.9", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"})
+    EXPECT_EQ(judge_host(host), HostIs::kLoopback) << host;
+  for (std::string_view host : {"0.0.0.0", "128.0.0.1", "10.0.0.1", "::", "::2", "::ffff:10.0.0.1", "fe80::1%lo"})
+    EXPECT_EQ(judge_host(host), HostIs::kOtherAddress) << host;
+  for (std::string_view host : {"localhost", "127.1", "2130706433", "0x7f.0.0.1", "example.com"})
+    EXPECT_EQ(judge_host(host), HostIs::kName) << host;
+}
+
+TEST(AllowedTargets, OnlyLoopbackIsAllowedByDefault) {
+  AllowedTargets targets;
+  EXPECT_TRUE(targets.check(url("http://127.0.0.1:80/x")));
+  EXPECT_TRUE(targets.check(url("http://localhost/x")));
+  for (std::string_view text : {"http://10.0.0.1/", "http://[::2]:81/x", "unix:///run/docker.sock"}) {
+    auto checked = targets.check(url(text));
+    ASSERT_FALSE(checked) << text;
+    EXPECT_EQ(checked.error().code, ErrorCode::kPermissionDenied);
+    EXPECT_NE(checked.error().message.find("--allow-url"), std::string::npos) << checked.error().message;
+  }
+}
+
+TEST(AllowedTargets, APrefixCoversWhatIsBelowItAndNothingBeside) {
+  AllowedTargets targets;
+  ASSERT_TRUE(targets.allow("http://hooks.internal:8080/a/"));
+  ASSERT_TRUE(targets.allow("http://10.0.0.1/b"));
+  ASSERT_TRUE(targets.allow("unix:///run/app.sock"));
+  for (std::string_view text :
+       {"http://hooks.internal:8080/a/", "http://HOOKS.internal:8080/a/x?y", "http://10.0.0.1/b", "http://10.0.0.1/b/c",
+        "http://10.0.0.1/b?c", "unix:///run/app.sock"})
+    EXPECT_TRUE(targets.by_prefix(url(text))) << text;
+  for (std::string_view text :
+       {"http://hooks.internal/a/", "http://hooks.internal.evil:8080/a/", "http://hooks.internal:8080/",
+        "http://hooks.internal:8080/a/../b", "http://hooks.internal:8080/a/%2E%2e/b", "http://10.0.0.1/bc",
+        "http://10.0.0.1/b/..%2fc", "unix:///run/app.sock2"})
+    EXPECT_FALSE(targets.by_prefix(url(text))) << text;
+  EXPECT_FALSE(targets.allow("ftp://x/"));
+}
+
+}  // namespace
+}  // namespace perdure::http
