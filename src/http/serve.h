@@ -1,0 +1,29 @@
+// `perdure serve`: the daemon.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace perdure {
+
+enum class LogFormat { kText, kJson };
+
+/// What its flags, the environment and the configuration file say.
+struct ServeOptions {
+  std::string store = "lmdb:./perdure-data";
+  std::string listen = "127.0.0.1:7420";
+  /// The path of the unix socket; empty for one in the directory of the store, "none" for no socket.
+  std::string socket = {};
+  bool held = false;
+  bool test_clock = false;
+  /// Targets beside loopback that events may be pushed to.
+  std::vector<std::string> allow_urls = {};
+  LogFormat log_format = LogFormat::kText;
+  /// "debug", "info", "warning" or "error".
+  std::string log_level = "info";
+};
+
+/// Runs the daemon until it is told to stop; answers the exit code of the process.
+int serve(const ServeOptions& options);
+
+}  // namespace perdure
