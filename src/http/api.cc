@@ -125,6 +125,7 @@ Response to_response(Answer answer) {
   if (answer.show_version == Answer::ShowVersion::kETag)
     response.headers.add("ETag", "\"" + format_version(answer.version) + "\"");
   if (answer.show_version == Answer::ShowVersion::kBody) (*answer.body)["version"] = format_version(answer.version);
+  response.body = std::move(answer.text);
   if (!answer.body) return response;
   if (!response.headers.find("content-type")) response.headers.add("Content-Type", "application/json");
   response.body = answer.body->to_json();

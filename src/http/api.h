@@ -65,14 +65,21 @@ class Api {
 /// As it goes over the wire.
 Response to_response(Answer answer);
 
+struct Daemon;
+
 // The routes of each part.
 std::vector<Route> event_routes(Node& node);
-std::vector<Route> worker_routes(Node& node);
+std::vector<Route> worker_routes(Daemon& daemon);
+std::vector<Route> kind_routes(Daemon& daemon);
+std::vector<Route> stream_routes(Daemon& daemon);
+std::vector<Route> system_routes(Daemon& daemon);
 std::vector<Route> schedule_routes(Node& node);
 std::vector<Route> debouncer_routes(Node& node);
 std::vector<Route> sequence_routes(Node& node);
 std::vector<Route> key_routes(Node& node);
 std::vector<Route> transact_routes(Node& node);
 std::vector<Route> actor_routes(Node& node);
+/// All of them.
+std::vector<Route> all_routes(Daemon& daemon);
 
 }  // namespace perdure::http

@@ -1,5 +1,6 @@
 // /v1/{space}/events and /v1/{space}/history
 #include "http/api.h"
+#include "http/bind.h"
 #include "http/event_json.h"
 #include "http/idempotency.h"
 #include "http/units.h"
@@ -28,7 +29,7 @@ Result<NewEvents> read_events(const Call& call) {
   std::string traceparent = call.traceparent();
   for (std::size_t i = 0; i < (list ? list->size() : 1); ++i) {
     auto event = list ? read_event((*list)[i], "event " + std::to_string(i + 1)) : read_event(call.body, "the event");
-    if (!event) return std::unexpected(std::move(event.error()));
+    if (!event) return wrong(event);
     event->options.traceparent = traceparent;
     out.events.push_back(std::move(*event));
   }
@@ -64,22 +65,22 @@ void emit(Node& node, const CallPtr& call, Done done) {
 
 Result<Answer> emit_in(Node& node, Transaction& txn, const Call& call) {
   auto events = read_events(call);
-  if (!events) return std::unexpected(std::move(events.error()));
+  if (!events) return wrong(events);
   if (events->events.empty()) return emitted_answer({}, true);
   return emitted_answer(node.queue().in(call.space()).emit_many(txn, std::move(events->events)), events->many);
 }
 
 Result<Answer> get_event(Node& node, Transaction& txn, const Call& call) {
   auto id = event_id(call);
-  if (!id) return std::unexpected(std::move(id.error()));
+  if (!id) return wrong(id);
   auto event = node.queue().in(call.space()).get(txn, *id);
-  if (!event) return std::unexpected(std::move(event.error()));
+  if (!event) return wrong(event);
   return ok(event_json(*event));
 }
 
 Result<Answer> list_events(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
-  if (!page) return std::unexpected(std::move(page.error()));
+  if (!page) return wrong(page);
   EventFilter filter{.worker = std::string(call.query("worker").value_or("")), .after = page->after, .limit = page->limit};
   if (filter.worker.empty())
     return fail(ErrorCode::kInvalidArgument, "name the worker whose events you mean, with ?worker=");
@@ -97,7 +98,7 @@ Result<Answer> list_events(Node& node, Transaction& txn, const Call& call) {
 
 Result<Answer> cancel_event(Node& node, Transaction& txn, const Call& call) {
   auto id = event_id(call);
-  if (!id) return std::unexpected(std::move(id.error()));
+  if (!id) return wrong(id);
   auto force = call.query("force") == "true" ? Queue::Force::kYes : Queue::Force::kNo;
   node.queue().in(call.space()).cancel(txn, *id, force);
   return no_content();
@@ -105,7 +106,7 @@ Result<Answer> cancel_event(Node& node, Transaction& txn, const Call& call) {
 
 Result<Answer> why_event(Node& node, Transaction& txn, const Call& call) {
   auto id = event_id(call);
-  if (!id) return std::unexpected(std::move(id.error()));
+  if (!id) return wrong(id);
   auto why = node.queue().in(call.space()).why(txn, *id);
   if (!why) return std::unexpected(std::move(why.error()));
   return ok(why_json(*why));
@@ -132,7 +133,7 @@ struct Claim {
 
 Result<Claim> read_claim(const Call& call, Fields& fields) {
   auto id = event_id(call);
-  if (!id) return std::unexpected(std::move(id.error()));
+  if (!id) return wrong(id);
   auto token = fields.token("token");
   if (!token) fields.refuse("token", "is missing; it came with the claim");
   return Claim{*id, token.value_or(Token())};
@@ -141,9 +142,9 @@ Result<Claim> read_claim(const Call& call, Fields& fields) {
 Result<Answer> complete(Node& node, Transaction& txn, const Call& call) {
   Fields fields(call.body, "the request");
   auto claim = read_claim(call, fields);
-  if (!claim) return std::unexpected(std::move(claim.error()));
+  if (!claim) return wrong(claim);
   const Value* result = fields.any("result");
-  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  if (auto good = fields.finish(); !good) return wrong(good);
   node.queue().in(call.space()).complete(txn, claim->id, claim->token, result ? *result : Value());
   return ok(Value::Map{{"id", to_string(claim->id)}, {"state", "completed"}});
 }
@@ -151,10 +152,10 @@ Result<Answer> complete(Node& node, Transaction& txn, const Call& call) {
 Result<Answer> fail_event(Node& node, Transaction& txn, const Call& call) {
   Fields fields(call.body, "the request");
   auto claim = read_claim(call, fields);
-  if (!claim) return std::unexpected(std::move(claim.error()));
+  if (!claim) return wrong(claim);
   std::string error = fields.text("error").value_or("failed without saying why");
   FailOptions options = read_fail_options(fields);
-  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  if (auto good = fields.finish(); !good) return wrong(good);
   node.queue().in(call.space()).fail(txn, claim->id, claim->token, std::move(error), options);
   return ok(Value::Map{{"id", to_string(claim->id)}, {"state", "failed"}});
 }
@@ -162,9 +163,9 @@ Result<Answer> fail_event(Node& node, Transaction& txn, const Call& call) {
 Result<Answer> extend(Node& node, Transaction& txn, const Call& call) {
   Fields fields(call.body, "the request");
   auto claim = read_claim(call, fields);
-  if (!claim) return std::unexpected(std::move(claim.error()));
+  if (!claim) return wrong(claim);
   auto lock = fields.duration("lock").value_or(kLockDefault);
-  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  if (auto good = fields.finish(); !good) return wrong(good);
   auto until = node.queue().in(call.space()).extend(txn, claim->id, claim->token, lock);
   return ok(Value::Map{{"id", to_string(claim->id)}, {"locked_until", format_time(until)}});
 }
@@ -172,8 +173,8 @@ Result<Answer> extend(Node& node, Transaction& txn, const Call& call) {
 Result<Answer> release(Node& node, Transaction& txn, const Call& call) {
   Fields fields(call.body, "the request");
   auto claim = read_claim(call, fields);
-  if (!claim) return std::unexpected(std::move(claim.error()));
-  if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
+  if (!claim) return wrong(claim);
+  if (auto good = fields.finish(); !good) return wrong(good);
   node.queue().in(call.space()).release(txn, claim->id, claim->token);
   return ok(Value::Map{{"id", to_string(claim->id)}, {"state", "ready"}});
 }
@@ -181,28 +182,18 @@ Result<Answer> release(Node& node, Transaction& txn, const Call& call) {
 }  // namespace
 
 std::vector<Route> event_routes(Node& node) {
-  auto look = [&node](auto handler) {
-    return InTransaction{[&node, handler](Transaction& txn, const Call& call) { return handler(node, txn, call); }};
-  };
-  auto end = [&node](auto handler) {
-    return InTransaction{[&node, handler](Transaction& txn, const Call& call) { return handler(node, txn, call); },
-                         perdure::Body::kShort, Reserve::kMayUse};
-  };
-  InTransaction keyed{[&node](Transaction& txn, const Call& call) { return emit_in(node, txn, call); },
-                      perdure::Body::kShort};
-  Asynchronous quick{[&node](CallPtr call, Done done) { emit(node, call, std::move(done)); }};
   return {
-      {"POST", "/v1/{space}/events", Load::kMore, WithOrWithoutKey{keyed, quick}},
-      {"GET", "/v1/{space}/events", Load::kRead, look(list_events)},
-      {"GET", "/v1/{space}/events/{id}", Load::kRead, look(get_event)},
-      {"DELETE", "/v1/{space}/events/{id}", Load::kLess, end(cancel_event)},
-      {"GET", "/v1/{space}/events/{id}/why", Load::kRead, look(why_event)},
-      {"GET", "/v1/{space}/history/{id}", Load::kWait,
-       Asynchronous{[&node](CallPtr call, Done done) { history(node, call, std::move(done)); }}},
-      {"POST", "/v1/{space}/events/{id}/complete", Load::kLess, end(complete)},
-      {"POST", "/v1/{space}/events/{id}/fail", Load::kLess, end(fail_event)},
-      {"POST", "/v1/{space}/events/{id}/extend", Load::kLess, end(extend)},
-      {"POST", "/v1/{space}/events/{id}/release", Load::kLess, end(release)},
+      {"POST", "/v1/{space}/events", Load::kMore,
+       WithOrWithoutKey{changes(node, emit_in, Reserve::kKeepOut), waits(node, emit)}},
+      {"GET", "/v1/{space}/events", Load::kRead, looks(node, list_events)},
+      {"GET", "/v1/{space}/events/{id}", Load::kRead, looks(node, get_event)},
+      {"DELETE", "/v1/{space}/events/{id}", Load::kLess, changes(node, cancel_event)},
+      {"GET", "/v1/{space}/events/{id}/why", Load::kRead, looks(node, why_event)},
+      {"GET", "/v1/{space}/history/{id}", Load::kWait, waits(node, history)},
+      {"POST", "/v1/{space}/events/{id}/complete", Load::kLess, changes(node, complete)},
+      {"POST", "/v1/{space}/events/{id}/fail", Load::kLess, changes(node, fail_event)},
+      {"POST", "/v1/{space}/events/{id}/extend", Load::kLess, changes(node, extend)},
+      {"POST", "/v1/{space}/events/{id}/release", Load::kLess, changes(node, release)},
   };
 }
 

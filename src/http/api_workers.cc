@@ -2,7 +2,10 @@
 #include <set>
 
 #include "http/api.h"
+#include "http/bind.h"
+#include "http/daemon.h"
 #include "http/event_json.h"
+#include "http/idempotency.h"
 #include "http/units.h"
 #include "queue/settle.h"
 #include "session/rows.h"
@@ -13,26 +16,52 @@ namespace {
 
 constexpr Duration kWaitMax = std::chrono::minutes(5);
 
-Value describe(Node& node, Reader& reader, const std::string& space, const std::string& worker) {
-  return worker_json(node.queue().in(space).worker(reader, worker));
+Value describe(Daemon& daemon, Reader& reader, const std::string& space, const std::string& worker) {
+  Value out = worker_json(daemon.node.queue().in(space).worker(reader, worker));
+  auto push = daemon.pushers.get(reader, space, worker);
+  if (!push) return out;
+  out["url"] = push->url;
+  // A secret is written, and never shown.
+  out["signed"] = !push->secret.empty();
+  out["concurrency"] = push->concurrency;
+  out["timeout"] = format_duration(push->timeout);
+  return out;
 }
 
-Result<Answer> list_workers(Node& node, Transaction& txn, const Call& call) {
+/// What makes it a push worker, if there is a URL. A secret that is not given stays as it was, since nobody can read it.
+std::optional<PushSettings> read_push(Fields& fields, const std::optional<PushSettings>& before) {
+  auto url = fields.text("url");
+  auto secret = fields.text("secret");
+  auto concurrency = fields.integer("concurrency", 1, 1'000);
+  auto timeout = fields.duration("timeout");
+  (void)fields.any("signed");
+  if (!url) {
+    for (const char* name : {"secret", "concurrency", "timeout"})
+      if (fields.has(name)) fields.refuse(name, "is for events that are pushed; give a 'url' too");
+    return std::nullopt;
+  }
+  PushSettings push{.url = *url, .secret = secret.value_or(before ? before->secret : "")};
+  if (concurrency) push.concurrency = static_cast<unsigned>(*concurrency);
+  push.timeout = timeout.value_or(push.timeout);
+  return push;
+}
+
+Result<Answer> list_workers(Daemon& daemon, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return std::unexpected(std::move(page.error()));
-  auto names = node.queue().in(call.space()).workers(txn, {.limit = page->limit, .after = page->after});
+  auto names = daemon.node.queue().in(call.space()).workers(txn, {.limit = page->limit, .after = page->after});
   Value::List items;
-  for (const std::string& name : names) items.push_back(describe(node, txn, call.space(), name));
+  for (const std::string& name : names) items.push_back(describe(daemon, txn, call.space(), name));
   return list_answer(std::move(items), names.size() == page->limit ? names.back() : "");
 }
 
-Result<Answer> get_worker(Node& node, Transaction& txn, const Call& call) {
+Result<Answer> get_worker(Daemon& daemon, Transaction& txn, const Call& call) {
   const std::string& worker = call.param("worker");
   if (auto good = session::check_short_name(worker, "the worker"); !good) return std::unexpected(std::move(good.error()));
-  return ok(describe(node, txn, call.space(), worker));
+  return ok(describe(daemon, txn, call.space(), worker));
 }
 
-Result<Answer> set_worker(Node& node, Transaction& txn, const Call& call) {
+Result<Answer> set_worker(Daemon& daemon, Transaction& txn, const Call& call) {
   const std::string& worker = call.param("worker");
   Fields fields(call.body, "the worker");
   WorkerSettings settings;
@@ -42,36 +71,77 @@ Result<Answer> set_worker(Node& node, Transaction& txn, const Call& call) {
       static_cast<std::uint32_t>(fields.integer("limit_per_key", 1, 1'000).value_or(settings.limit_per_key));
   settings.retention = fields.duration("retention").value_or(settings.retention);
   settings.losses_max = static_cast<int>(fields.integer("losses_max", 0, 1'000'000).value_or(settings.losses_max));
+  auto push = read_push(fields, daemon.pushers.get(txn, call.space(), worker));
+  // What GET adds is no setting; a worker can be put back as it was read.
+  for (const char* shown : {"worker", "state", "rules", "counts", "oldest", "completed", "failed", "dropped", "cancelled",
+                            "lost", "served_by"})
+    (void)fields.any(shown);
   if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
-  Queue queue = node.queue().in(call.space());
+  Queue queue = daemon.node.queue().in(call.space());
   WorkerInfo before = queue.worker(txn, worker);
   queue.configure(txn, worker, settings);
+  daemon.pushers.set(txn, call.space(), worker, push);
   bool is_new = before.settings == WorkerSettings{} && before.total + before.dead + before.completed == 0;
-  return Answer{.status = is_new ? 201 : 200, .body = describe(node, txn, call.space(), worker)};
+  return Answer{.status = is_new ? 201 : 200, .body = describe(daemon, txn, call.space(), worker)};
 }
 
-Result<Answer> unset_worker(Node& node, Transaction& txn, const Call& call) {
-  node.queue().in(call.space()).configure(txn, call.param("worker"), std::nullopt);
+Result<Answer> unset_worker(Daemon& daemon, Transaction& txn, const Call& call) {
+  daemon.node.queue().in(call.space()).configure(txn, call.param("worker"), std::nullopt);
+  daemon.pushers.set(txn, call.space(), call.param("worker"), std::nullopt);
   return no_content();
 }
 
-Result<Answer> add_rule(Node& node, Transaction& txn, const Call& call, Rule::Type type) {
+Result<Answer> add_rule(Daemon& daemon, Transaction& txn, const Call& call, Rule::Type type) {
   Fields fields(call.body, "the rule");
   RuleOptions options{.reason = fields.text("reason").value_or(""),
                       .by = fields.text("by").value_or("api"),
                       .until = fields.time("until")};
   if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
-  node.queue().in(call.space()).add_rule(txn, call.param("worker"), type, std::move(options));
-  return ok(describe(node, txn, call.space(), call.param("worker")));
+  daemon.node.queue().in(call.space()).add_rule(txn, call.param("worker"), type, std::move(options));
+  return ok(describe(daemon, txn, call.space(), call.param("worker")));
 }
 
-Result<Answer> remove_rule(Node& node, Transaction& txn, const Call& call, Rule::Type type) {
+Result<Answer> remove_rule(Daemon& daemon, Transaction& txn, const Call& call, Rule::Type type) {
   Fields fields(call.body, "the request");
   (void)fields.text("reason");
   (void)fields.text("by");
   if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
-  node.queue().in(call.space()).remove_rule(txn, call.param("worker"), type);
-  return ok(describe(node, txn, call.space(), call.param("worker")));
+  daemon.node.queue().in(call.space()).remove_rule(txn, call.param("worker"), type);
+  return ok(describe(daemon, txn, call.space(), call.param("worker")));
+}
+
+Value claims_json(const std::vector<Claimed>& claimed) {
+  Value::List items;
+  for (const Claimed& each : claimed) items.push_back(claimed_json(each));
+  return Value::Map{{"items", std::move(items)}};
+}
+
+void claim_now(Node& node, const Call& call, const ClaimOptions& options, Done done) {
+  node.queue().in(call.space()).claim_async(
+      call.param("worker"), options, [done = std::move(done)](Result<std::vector<Claimed>> claimed) mutable {
+        if (!claimed) return done(wrong(claimed));
+        done(ok(claims_json(*claimed)));
+      });
+}
+
+/// Keeps the answer in the transaction that claims. The tokens get their version with that commit, which is also the
+/// version of the row that is kept: so a repeat can say what they are.
+void claim_once(Node& node, const CallPtr& call, ClaimOptions options, const IdempotencyKey& key, Done done) {
+  options.also = [&node, key](Transaction& txn, const std::vector<Claimed>& claimed) {
+    auto kept = in_txn(txn, find_kept(txn, key, node.now()));
+    if (kept)
+      SystemAccess(txn).refuse({ErrorCode::kConflict, "a claim with this Idempotency-Key was answered meanwhile"});
+    Answer answer = ok(claims_json(claimed));
+    answer.show_version = Answer::ShowVersion::kTokens;
+    keep(txn, key, {.answer = std::move(answer)}, node.now());
+  };
+  auto look = [&node, key](Transaction& txn) { return find_kept(txn, key, node.now()); };
+  auto found = [&node, call, options, key, done = std::move(done)](Result<std::optional<Kept>> kept) mutable {
+    if (!kept) return done(wrong(kept));
+    if (*kept) return done(answer_of(std::move(**kept), key.key));
+    claim_now(node, *call, options, std::move(done));
+  };
+  node.store().transact_async(std::move(look), std::move(found));
 }
 
 void claim(Node& node, const CallPtr& call, Done done) {
@@ -81,14 +151,13 @@ void claim(Node& node, const CallPtr& call, Done done) {
   options.wait = fields.duration("wait").value_or(Duration::zero());
   options.lock = fields.duration("lock").value_or(kLockDefault);
   if (options.wait > kWaitMax) fields.refuse("wait", "is at most 5m; claim again after that");
-  if (auto good = fields.finish(); !good) return done(std::unexpected(std::move(good.error())));
-  node.queue().in(call->space()).claim_async(
-      call->param("worker"), options, [done = std::move(done)](Result<std::vector<Claimed>> claimed) mutable {
-        if (!claimed) return done(std::unexpected(std::move(claimed.error())));
-        Value::List items;
-        for (const Claimed& each : *claimed) items.push_back(claimed_json(each));
-        done(ok(Value::Map{{"items", std::move(items)}}));
-      });
+  if (auto good = fields.finish(); !good) return done(wrong(good));
+  // Nobody may claim for a client that has hung up.
+  if (options.wait > Duration::zero()) options.cancel = call->exchange().gone();
+  auto key = IdempotencyKey::of(*call);
+  if (!key) return done(wrong(key));
+  if (*key) return claim_once(node, call, options, **key, std::move(done));
+  claim_now(node, *call, options, std::move(done));
 }
 
 /// One end of a claim, of those that are settled together.
@@ -249,19 +318,18 @@ Result<Answer> list_attempts(Node& node, Transaction& txn, const Call& call) {
 
 }  // namespace
 
-std::vector<Route> worker_routes(Node& node) {
-  auto look = [&node](auto handler) {
-    return InTransaction{[&node, handler](Transaction& txn, const Call& call) { return handler(node, txn, call); }};
+std::vector<Route> worker_routes(Daemon& daemon) {
+  Node& node = daemon.node;
+  auto look = [&daemon](auto handler) {
+    return InTransaction{[&daemon, handler](Transaction& txn, const Call& call) { return handler(daemon, txn, call); }};
   };
-  auto change = [&node](auto handler) {
-    return InTransaction{[&node, handler](Transaction& txn, const Call& call) { return handler(node, txn, call); },
+  auto change = [&daemon](auto handler) {
+    return InTransaction{[&daemon, handler](Transaction& txn, const Call& call) { return handler(daemon, txn, call); },
                          perdure::Body::kShort, Reserve::kMayUse};
   };
   auto rule = [&change](auto handler, Rule::Type type) {
-    return change([handler, type](Node& at, Transaction& txn, const Call& call) { return handler(at, txn, call, type); });
-  };
-  auto slow = [&node](auto handler) {
-    return Blocking{[&node, handler](const Call& call) { return handler(node, call); }};
+    return change(
+        [handler, type](Daemon& at, Transaction& txn, const Call& call) { return handler(at, txn, call, type); });
   };
   const std::string one = "/v1/{space}/workers/{worker}";
   return {
@@ -273,13 +341,12 @@ std::vector<Route> worker_routes(Node& node) {
       {"POST", one + "/unpause", Load::kLess, rule(remove_rule, Rule::Type::kPause)},
       {"POST", one + "/block", Load::kLess, rule(add_rule, Rule::Type::kBlock)},
       {"POST", one + "/unblock", Load::kLess, rule(remove_rule, Rule::Type::kBlock)},
-      {"POST", one + "/claim", Load::kWait,
-       Asynchronous{[&node](CallPtr call, Done done) { claim(node, call, std::move(done)); }}},
-      {"POST", one + "/settle", Load::kLess, change(settle)},
-      {"GET", one + "/dead", Load::kRead, look(list_dead)},
-      {"POST", one + "/dead/redrive", Load::kLess, slow(redrive)},
-      {"GET", one + "/attempts", Load::kRead, look(list_attempts)},
-      {"DELETE", one + "/events", Load::kLess, slow(cancel_events)},
+      {"POST", one + "/claim", Load::kWait, waits(node, claim)},
+      {"POST", one + "/settle", Load::kLess, changes(node, settle)},
+      {"GET", one + "/dead", Load::kRead, looks(node, list_dead)},
+      {"POST", one + "/dead/redrive", Load::kLess, blocks(node, redrive)},
+      {"GET", one + "/attempts", Load::kRead, looks(node, list_attempts)},
+      {"DELETE", one + "/events", Load::kLess, blocks(node, cancel_events)},
   };
 }
 

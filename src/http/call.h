@@ -58,8 +58,15 @@ struct Answer {
   /// Nothing for an answer without a body.
   std::optional<Value> body = {};
   Headers headers = {};
+  /// A body that is not JSON; the headers say what it is.
+  std::string text = {};
   /// Where the version of the commit goes, if anywhere.
-  enum class ShowVersion { kNo, kBody, kETag };
+  enum class ShowVersion {
+    kNo,
+    kBody,
+    kETag,
+    kTokens,  ///< In the tokens of the events in "items", if this was kept: they were written before they were known.
+  };
   ShowVersion show_version = ShowVersion::kNo;
   Version version = {};
 };

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "http/problem.h"
 #include "http/units.h"
+#include "perdure/lease.h"
 #include "perdure/tuple.h"
 #include "perdure/tuple_reader.h"
 #include "store/ranges.h"
@@ -46,6 +47,25 @@ Value encode(const IdempotencyKey& key, const Kept& kept, WallTime until) {
   return row;
 }
 
+void fill_token(Value* text, Version version) {
+  if (!text || !text->is_text()) return;
+  auto token = Token::parse(*text->as_text());
+  if (!token) return;
+  token->stamp.version = version;
+  *text = token->to_string();
+}
+
+/// See Answer::ShowVersion::kTokens. The run of a debouncer has its token in its value too.
+void fill_tokens(Value& body, Version version) {
+  Value* items = body.find("items");
+  if (!items || !items->is_list()) return;
+  for (Value& item : *items->as_list()) {
+    fill_token(item.find("token"), version);
+    Value* value = item.find("value");
+    if (value && value->find("debouncer")) fill_token(value->find("token"), version);
+  }
+}
+
 Kept decode(const Value& row, Version version) {
   Kept kept;
   if (const Value* pending = row.find("p")) {
@@ -61,6 +81,7 @@ Kept decode(const Value& row, Version version) {
   if (const Value* shown = row.find("v"))
     kept.answer.show_version = static_cast<Answer::ShowVersion>(*shown->as_integer());
   kept.answer.version = version;
+  if (kept.answer.show_version == Answer::ShowVersion::kTokens) fill_tokens(*kept.answer.body, version);
   return kept;
 }
 

@@ -171,6 +171,10 @@ std::uint16_t Server::port() const {
   return parts_->port;
 }
 
+const std::string& Server::socket() const {
+  return parts_->options.socket;
+}
+
 std::size_t Server::connections() const {
   return parts_->connections->count();
 }

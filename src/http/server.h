@@ -54,6 +54,8 @@ class Server {
 
   /// The port that it listens on; 0 if it does not.
   std::uint16_t port() const;
+  /// The path of its unix socket; empty if there is none.
+  const std::string& socket() const;
   std::size_t connections() const;
 
   /// Takes no more connections and requests, gives all `gone` signals, waits up to `grace` for the answers under way,
