@@ -50,6 +50,9 @@ struct StoreOptions {
   /// Where the store reports what it does, and what it counts and measures; nowhere by default.
   LogSink log = {};
   std::shared_ptr<MetricsSink> metrics = {};
+  /// The feed of changes: what each event, worker, actor, debouncer, schedule and partition became is written down in
+  /// the transaction that made it so, and kept for so long. Zero writes nothing. See perdure/changes.h.
+  Duration changes_kept = Duration::zero();
 };
 
 /// How a body may be run.
