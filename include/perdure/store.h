@@ -53,6 +53,9 @@ struct StoreOptions {
   std::shared_ptr<MetricsSink> metrics = {};
   /// For tests: store time is what this says, and stands still until it is moved. See perdure/test_clock.h.
   std::shared_ptr<TestClock> clock = {};
+  /// The feed of changes: what each event, worker, actor, debouncer, schedule and partition became is written down in
+  /// the transaction that made it so, and kept for so long. Zero writes nothing. See perdure/changes.h.
+  Duration changes_kept = Duration::zero();
 };
 
 /// How a body may be run.

@@ -331,7 +331,7 @@ Result<void> Queue::configure(std::string_view worker, std::optional<WorkerSetti
 void Queue::configure(Transaction& txn, std::string_view worker, const std::optional<WorkerSettings>& settings) {
   in_txn(txn, check_names(space_, worker));
   if (settings) in_txn(txn, queue::check_settings(*settings));
-  queue::write_settings(txn, space_, worker, settings);
+  queue::write_settings(txn, space_, worker, settings, impl_->now(txn));
 }
 
 Result<void> Queue::cancel(const Uuid& id, Force force) {

@@ -15,8 +15,11 @@ class Call : public std::enable_shared_from_this<Call> {
  public:
   using BodyFn = TransactionState::BodyFn;
 
-  Call(Engine& engine, WatchRegistry& watches, BodyFn body, const TransactOptions& options, SteadyTime deadline)
-      : body_(std::move(body)), options_(options), deadline_(deadline), state_(engine, watches) {}
+  using Feed = TransactionState::Feed;
+
+  Call(Engine& engine, WatchRegistry& watches, Feed feed, BodyFn body, const TransactOptions& options,
+       SteadyTime deadline)
+      : body_(std::move(body)), options_(options), deadline_(deadline), state_(engine, watches, feed) {}
   virtual ~Call() = default;
 
   BodyFn& body() { return body_; }

@@ -53,7 +53,7 @@ class StoreImpl::AsyncCall final : public Call {
   using Done = std::move_only_function<void(Result<Receipt>)>;
 
   AsyncCall(StoreImpl& store, BodyFn body, Done done, const TransactOptions& options)
-      : Call(*store.engine_, *store.watches_, std::move(body), options, store.deadline_of(options)),
+      : Call(*store.engine_, *store.watches_, store.feed(), std::move(body), options, store.deadline_of(options)),
         store_(store),
         done_(std::move(done)) {}
 
@@ -97,7 +97,7 @@ class StoreImpl::AsyncCall final : public Call {
 class StoreImpl::BlockingCall final : public Call {
  public:
   BlockingCall(StoreImpl& store, BodyFn body, const TransactOptions& options)
-      : Call(*store.engine_, *store.watches_, std::move(body), options, store.deadline_of(options)) {}
+      : Call(*store.engine_, *store.watches_, store.feed(), std::move(body), options, store.deadline_of(options)) {}
 
   void answer(Result<Receipt> result) override {
     MutexLock lock(mutex_);

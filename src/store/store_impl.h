@@ -74,6 +74,7 @@ class StoreImpl {
   void wait_until_durable(const std::shared_ptr<Call>& call);
   static Result<Receipt> finish_read(Call& call, Result<void> durable);
   SteadyTime deadline_of(const TransactOptions& options);
+  Call::Feed feed() const { return options_.changes_kept > Duration::zero() ? Call::Feed::kOn : Call::Feed::kOff; }
   /// Counts a call as inside, unless the store takes none.
   Result<void> enter();
   void leave();

@@ -8,6 +8,8 @@
 
 namespace perdure {
 
+struct ChangeNote;
+
 /// While it lives, the transaction may read and write perdure's own keys, those from kSystemKeys on. For the parts that
 /// keep their rows there; it ends before the user's code goes on with the same transaction.
 class SystemAccess {
@@ -18,6 +20,10 @@ class SystemAccess {
   [[noreturn]] void refuse(Error error);
   /// A number for a row that the commit stamps, not used by any other part of perdure in this transaction; they grow.
   std::uint32_t next_order();
+  /// Notes for the feed of changes what the transaction makes of something; see change_notes.h. Does nothing where the
+  /// feed is off.
+  void note(const ChangeNote& change);
+  bool notes() const;
   SystemAccess(const SystemAccess&) = delete;
   SystemAccess& operator=(const SystemAccess&) = delete;
 

@@ -30,6 +30,14 @@ std::uint32_t SystemAccess::next_order() {
   return state_.next_order_++;
 }
 
+void SystemAccess::note(const ChangeNote& change) {
+  if (notes()) state_.notes_.add(change);
+}
+
+bool SystemAccess::notes() const {
+  return state_.feed_ == TransactionState::Feed::kOn;
+}
+
 void SystemAccess::refuse(Error error) {
   state_.abandon(std::move(error));
 }

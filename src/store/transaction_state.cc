@@ -1,5 +1,7 @@
 #include "store/transaction_state.h"
 
+#include <utility>
+
 #include "base/assert.h"
 #include "base/seeded_bug.h"
 #include "store/ranges.h"
@@ -25,6 +27,7 @@ Result<void> TransactionState::call(BodyFn& body) {
   try {
     Transaction transaction(*this);
     returned = body(transaction);
+    if (returned) write_notes();
   } catch (const Abandoned&) {
     check(error_.has_value(), "a body was abandoned without a reason");
   } catch (const std::exception& exception) {
@@ -37,6 +40,17 @@ Result<void> TransactionState::call(BodyFn& body) {
   return returned;
 }
 
+/// At the end, for a row that has no stamp yet cannot be read around.
+void TransactionState::write_notes() {
+  bool before = std::exchange(system_access_, true);
+  for (const ChangeNotes::Encoded& row : notes_.take()) {
+    set_stamped(
+        {tuple::pack_stamped_onto(changes_prefix(row.space), tuple::IncompleteStamp{next_order_++}), row.value});
+    add(changes_bell(row.space), 1);
+  }
+  system_access_ = before;
+}
+
 void TransactionState::reset() {
   for (PendingWatch& pending : watches_) pending.watch->cancel();
   watches_.clear();
@@ -47,6 +61,7 @@ void TransactionState::reset() {
   writes_.reset();
   error_.reset();
   next_order_ = 0;
+  notes_.clear();
 }
 
 void TransactionState::abandon(Error error) {

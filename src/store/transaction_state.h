@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "perdure/transaction.h"
+#include "store/change_notes.h"
 #include "store/engine.h"
 #include "store/watches.h"
 #include "store/write_set.h"
@@ -17,7 +18,10 @@ namespace perdure {
 /// validate it. Runs inside a commit read from the commit's own view and need no validation: nobody else can write.
 class TransactionState {
  public:
-  TransactionState(Engine& engine, WatchRegistry& watches) : engine_(engine), watches_registry_(watches) {}
+  /// Whether what is noted for the feed of changes is written, or forgotten.
+  enum class Feed { kOff, kOn };
+  TransactionState(Engine& engine, WatchRegistry& watches, Feed feed)
+      : engine_(engine), watches_registry_(watches), feed_(feed) {}
   ~TransactionState() { reset(); }
   TransactionState(const TransactionState&) = delete;
   TransactionState& operator=(const TransactionState&) = delete;
@@ -84,6 +88,8 @@ class TransactionState {
   struct Abandoned {};
 
   Result<void> call(BodyFn& body);
+  /// A row of the feed for each space that something was noted of.
+  void write_notes();
   [[noreturn]] void abandon(Error error);
   void fail_commit(Error error);
   ReadView& view();
@@ -108,6 +114,7 @@ class TransactionState {
 
   Engine& engine_;
   WatchRegistry& watches_registry_;
+  const Feed feed_;
   CommitView* commit_view_ = nullptr;
   std::unique_ptr<Snapshot> snapshot_;
   std::optional<std::uint64_t> epoch_;
@@ -118,6 +125,7 @@ class TransactionState {
   std::optional<Error> error_;
   bool system_access_ = false;
   std::uint32_t next_order_ = 0;
+  ChangeNotes notes_;
 };
 
 template <class F>
