@@ -35,4 +35,9 @@ Value duration_value(std::string_view text) {
   return text;
 }
 
+std::string duration_text(Duration duration) {
+  auto count = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+  return count % 1000 == 0 ? std::to_string(count / 1000) + "s" : std::to_string(count) + "ms";
+}
+
 }  // namespace perdure::cli

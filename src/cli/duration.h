@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "perdure/time.h"
@@ -12,5 +13,7 @@ namespace perdure::cli {
 std::optional<Duration> parse_duration(std::string_view text);
 /// As it goes into a request: a number stays a number, anything else is for the daemon to judge.
 Value duration_value(std::string_view text);
+/// "5s", "1500ms": whole milliseconds, as the API reads them.
+std::string duration_text(Duration duration);
 
 }  // namespace perdure::cli
