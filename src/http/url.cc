@@ -37,7 +37,7 @@ Result<Url> Url::parse(std::string_view text) {
   if (text.starts_with(kUnix)) {
     url.scheme = Scheme::kUnix;
     url.path = text.substr(kUnix.size());
-    if (!url.path.starts_with("/")) return wrong(text, "must name a socket by its whole path, as in unix:///run/x.sock");
+    if (!url.path.starts_with("/")) return wrong(text, "must name a socket by its whole path: unix:///run/x.sock");
     return url;
   }
   if (text.starts_with("https://")) return wrong(text, "asks for TLS, which is not there yet; use http://");

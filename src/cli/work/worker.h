@@ -14,7 +14,7 @@
 #include "cli/context.h"
 #include "cli/work/child.h"
 #include "cli/work/settlements.h"
-#include "http/client_connection.h"
+#include "http/polled_connection.h"
 
 namespace perdure::cli {
 
@@ -56,7 +56,7 @@ class Worker {
 
   /// A connection that is opened anew, later and later, while nothing answers.
   struct Line {
-    std::unique_ptr<http::ClientConnection> connection;
+    std::unique_ptr<http::PolledConnection> connection;
     SteadyTime not_before = {};
     Duration back_off = {};
     SteadyTime deadline = SteadyTime::max();

@@ -34,7 +34,7 @@ bool Worker::open(Line& line) {
     postpone(line, url.error().message);
     return false;
   }
-  line.connection = std::make_unique<http::ClientConnection>(std::move(*url));
+  line.connection = std::make_unique<http::PolledConnection>(std::move(*url));
   return true;
 }
 
