@@ -27,9 +27,9 @@ class CallOnce : public std::enable_shared_from_this<CallOnce> {
  private:
   /// An answer that was noted, or who waits.
   struct Begun {
-    std::optional<Answer> answer;
-    std::optional<PendingCall> pending;
-    std::optional<From> from;
+    std::optional<Answer> answer = {};
+    std::optional<PendingCall> pending = {};
+    std::optional<From> from = {};
   };
 
   Result<Begun> push(Transaction& txn) {

@@ -149,6 +149,8 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
       .time = options.test_clock ? StoreTime::kStandsStill : StoreTime::kPasses,
   });
   if (!node) return std::unexpected(std::move(node.error()));
+  if (options.prepare)
+    if (auto good = options.prepare(**node); !good) return good;
   auto feed = Changes::open((*node)->store());
   if (!feed) return std::unexpected(std::move(feed.error()));
 

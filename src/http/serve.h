@@ -1,8 +1,11 @@
 // `perdure serve`: the daemon.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "node/node.h"
 
 namespace perdure {
 
@@ -21,6 +24,8 @@ struct ServeOptions {
   LogFormat log_format = LogFormat::kText;
   /// "debug", "info", "warning" or "error".
   std::string log_level = "info";
+  /// For programs that bring kinds and workers of their own in C++: called with the open node, before it is served.
+  std::function<Result<void>(Node&)> prepare = {};
 };
 
 /// Runs the daemon until it is told to stop; answers the exit code of the process.
