@@ -76,7 +76,7 @@ void Actor::kill_async(VoidDone done) {
 void Actor::kill(Transaction& txn) {
   SystemAccess access(txn);
   if (auto good = id_.check(); !good) access.refuse(std::move(good.error()));
-  if (actor::kill_some(txn, id_) == actor::Killed::kPart)
+  if (actor::kill_some(txn, id_, impl_->now()) == actor::Killed::kPart)
     access.refuse({ErrorCode::kTooLarge, id_.to_string() + " has too many rows to be killed in one transaction"});
 }
 

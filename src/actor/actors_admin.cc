@@ -28,13 +28,14 @@ constexpr std::size_t kCallsAtOnce = 2'000;
 void ActorsImpl::stop(const ActorId& actor, std::string reason, VoidDone done) {
   if (auto good = actor.check(); !good) return done(std::move(good));
   transact(
-      [actor, reason](Transaction& txn) {
+      [this, actor, reason](Transaction& txn) {
         SystemAccess access(txn);
         Bytes prefix = actor::prefix_of(actor);
         auto head = actor::read_head(txn, prefix);
         if (head && head->lock)
           actor::break_lock(txn, actor, prefix, *head,
-                            {ErrorCode::kActorGone, actor.to_string() + " was stopped while it was locked: " + reason});
+                            {ErrorCode::kActorGone, actor.to_string() + " was stopped while it was locked: " + reason},
+                            now());
         return actor::fail_calls(txn, actor, reason, kCallsAtOnce);
       },
       [this, actor, reason, done = std::move(done)](Result<bool> all, Receipt) mutable {
@@ -48,9 +49,9 @@ void ActorsImpl::stop(const ActorId& actor, std::string reason, VoidDone done) {
 void ActorsImpl::kill(const ActorId& actor, VoidDone done) {
   if (auto good = actor.check(); !good) return done(std::move(good));
   transact(
-      [actor](Transaction& txn) {
+      [this, actor](Transaction& txn) {
         SystemAccess access(txn);
-        return actor::kill_some(txn, actor);
+        return actor::kill_some(txn, actor, now());
       },
       [this, actor, done = std::move(done)](Result<Killed> killed, Receipt) mutable {
         if (!killed) return done(std::unexpected(std::move(killed.error())));
@@ -62,14 +63,14 @@ void ActorsImpl::kill(const ActorId& actor, VoidDone done) {
 
 void ActorsImpl::unlock(const ActorId& actor, VoidDone done) {
   transact(
-      [actor](Transaction& txn) -> Result<void> {
+      [this, actor](Transaction& txn) -> Result<void> {
         SystemAccess access(txn);
         Bytes prefix = actor::prefix_of(actor);
         auto head = actor::read_head(txn, prefix);
         if (!head || !head->lock) return fail(ErrorCode::kNotFound, actor.to_string() + " is not locked");
         actor::break_lock(
             txn, actor, prefix, *head,
-            {ErrorCode::kStaleToken, "the lock of " + actor.to_string() + " was taken away by an operator"});
+            {ErrorCode::kStaleToken, "the lock of " + actor.to_string() + " was taken away by an operator"}, now());
         return {};
       },
       answering(std::move(done)), kOptions);

@@ -92,9 +92,12 @@ void ActorsImpl::start() {
   auto weak = weak_from_this();
   keeper_->add_sweeper(std::string(actor::kHeldServer), [](Transaction& txn, SessionId dead, BytesView rest,
                                                            BytesView) { actor::sweep_server(txn, dead, rest); });
-  keeper_->add_sweeper(std::string(actor::kHeldLock), [](Transaction& txn, SessionId dead, BytesView rest, BytesView) {
-    actor::sweep_lock(txn, dead, rest);
-  });
+  keeper_->add_sweeper(std::string(actor::kHeldLock),
+                       [weak](Transaction& txn, SessionId dead, BytesView rest, BytesView) {
+                         auto self = weak.lock();
+                         Reader snapshot = txn.snapshot();
+                         actor::sweep_lock(txn, dead, rest, self ? self->now() : StoreClock::read(snapshot));
+                       });
   keeper_->add_listener({.opened =
                              [weak](std::shared_ptr<SessionImpl> session) {
                                if (auto self = weak.lock()) self->session_opened(session);

@@ -62,7 +62,7 @@ bool clear_mailbox(Transaction& txn, BytesView prefix) {
 
 }  // namespace
 
-Killed kill_some(Transaction& txn, const ActorId& actor) {
+Killed kill_some(Transaction& txn, const ActorId& actor, WallTime now) {
   Bytes prefix = prefix_of(actor);
   // Callers first: a message that is gone without a word to its caller would be one too many.
   bool all = fail_waiting(txn, actor, prefix);
@@ -76,6 +76,7 @@ Killed kill_some(Transaction& txn, const ActorId& actor) {
   txn.clear(attempts_key(prefix));
   for (const Bytes& counter : {pushes_key(prefix), pops_key(prefix), dead_count_key(prefix)}) txn.clear(counter);
   txn.clear(ready_key(actor));
+  note(txn, actor, ChangeState::kKilled, now);
   return Killed::kWhole;
 }
 

@@ -12,7 +12,7 @@ enum class Killed {
   kWhole,
   kPart  ///< Some of its messages and dead letters are gone; there is more.
 };
-Killed kill_some(Transaction& txn, const ActorId& actor);
+Killed kill_some(Transaction& txn, const ActorId& actor, WallTime now);
 
 /// Errors: kNotFound if there is nothing of it.
 Result<ActorInfo> inspect(Reader& reader, const ActorId& actor);

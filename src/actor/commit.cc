@@ -23,6 +23,29 @@ bool mailbox_is_empty(Transaction& txn, BytesView prefix) {
   return txn.get_range(tuple::extensions(mailbox_key(prefix)), {.limit = 1}).empty();
 }
 
+ChangeNote change_of(const ActorId& actor, ChangeState state, WallTime now) {
+  return {.type = ChangeType::kActor,
+          .state = state,
+          .space = actor.space,
+          .name = actor.kind,
+          .id = std::string_view(actor.id),
+          .at = now};
+}
+
+/// One for all messages of a batch. Those that changed nothing and stood in no mailbox are not worth a commit.
+void note_batch(Transaction& txn, const Batch& batch, bool rewritten, WallTime now) {
+  if (!rewritten && batch.mode != Batch::Mode::kMailbox) return;
+  ChangeNote change = change_of(batch.actor,
+                                batch.mode == Batch::Mode::kUnlock ? ChangeState::kUnlocked
+                                : batch.takes_lock                 ? ChangeState::kLocked
+                                : rewritten && !batch.loaded.head  ? ChangeState::kCreated
+                                                                   : ChangeState::kHandled,
+                                now);
+  change.count = batch.handled;
+  change.rewritten = rewritten;
+  SystemAccess(txn).note(change);
+}
+
 /// The mark of a mailbox stays while the actor is locked, though nobody looks at it: whoever frees it sees to that.
 void ring_after_lock(Transaction& txn, const ActorId& actor, BytesView prefix) {
   if (!mailbox_is_empty(txn, prefix))
@@ -79,9 +102,10 @@ void write_state(Transaction& txn, const Batch& batch, const CommitContext& cont
   SessionId session = context.session.value_or(SessionId{});
   if (batch.frees_lock && batch.loaded.head && batch.loaded.head->lock)
     break_lock(txn, batch.actor, batch.prefix, *batch.loaded.head,
-               {ErrorCode::kStaleToken, batch.actor.to_string() + " was reset while it was locked"});
+               {ErrorCode::kStaleToken, batch.actor.to_string() + " was reset while it was locked"}, context.now);
   auto head = batch.next_head(session);
   if (head) txn.set_stamped(head_key(batch.prefix), head->encode());
+  note_batch(txn, batch, head.has_value(), context.now);
   if (batch.takes_lock) {
     txn.set(held_lock_key(session, batch.actor), {});
     // A caller of this process waits in the store like all others, so that whoever frees the lock can tell it.
@@ -159,6 +183,10 @@ bool note_attempt(Transaction& txn, BytesView prefix, const Item& item, const At
   return true;
 }
 
+void note(Transaction& txn, const ActorId& actor, ChangeState state, WallTime now) {
+  SystemAccess(txn).note(change_of(actor, state, now));
+}
+
 bool bury(Transaction& txn, const ActorId& actor, const Item& item, int attempts, const Error& error, WallTime now) {
   SystemAccess access(txn);
   Bytes prefix = prefix_of(actor);
@@ -171,17 +199,26 @@ bool bury(Transaction& txn, const ActorId& actor, const Item& item, int attempts
   txn.set(tuple::pack_onto(dead_key(prefix), item.stamp),
           DeadRow{std::move(message), attempts, now, cut(to_string(error))}.encode());
   txn.add(dead_count_key(prefix), 1);
+  ChangeNote change = change_of(actor, ChangeState::kDead, now);
+  change.attempt = static_cast<std::uint32_t>(attempts);
+  change.error = error.message;
+  SystemAccess(txn).note(change);
   if (item.message.caller)
     write_reply(txn, prefix, *item.message.caller, std::unexpected(Error{error.code, cut(error.message)}));
   return true;
 }
 
-void break_lock(Transaction& txn, const ActorId& actor, BytesView prefix, const Head& head, const Error& why) {
+void break_lock(Transaction& txn, const ActorId& actor, BytesView prefix, const Head& head, const Error& why,
+                WallTime now) {
   txn.clear(held_lock_key(head.lock->session, actor));
   if (head.lock->caller) write_reply(txn, prefix, *head.lock->caller, std::unexpected(why));
   Head freed = head;
   freed.lock.reset();
   txn.set_stamped(head_key(prefix), freed.encode());
+  ChangeNote change = change_of(actor, ChangeState::kUnlocked, now);
+  change.rewritten = true;
+  change.error = why.message;
+  SystemAccess(txn).note(change);
   ring_after_lock(txn, actor, prefix);
 }
 

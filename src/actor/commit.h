@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "actor/batch.h"
+#include "store/change_notes.h"
 
 namespace perdure::actor {
 
@@ -25,6 +26,8 @@ Result<Verdict> commit_batch(Transaction& txn, const Batch& batch, const CommitC
 
 /// Notes that an attempt at the first message failed, or begins: false if it is not the first any more.
 bool note_attempt(Transaction& txn, BytesView prefix, const Item& item, const Attempts& attempts);
+/// For the feed of changes: what became of an actor that is not what a batch makes of it.
+void note(Transaction& txn, const ActorId& actor, ChangeState state, WallTime now);
 /// Moves the first message to the dead letters, and tells its caller: false if it is not the first any more.
 bool bury(Transaction& txn, const ActorId& actor, const Item& item, int attempts, const Error& error, WallTime now);
 
@@ -32,7 +35,8 @@ bool bury(Transaction& txn, const ActorId& actor, const Item& item, int attempts
 Error stopped(const ActorId& actor, const std::string& reason);
 
 /// Frees the lock, and tells who waits for what was to be done under it.
-void break_lock(Transaction& txn, const ActorId& actor, BytesView prefix, const Head& head, const Error& why);
+void break_lock(Transaction& txn, const ActorId& actor, BytesView prefix, const Head& head, const Error& why,
+                WallTime now);
 /// Fails the calls in the mailbox, at most `limit` of them; whether those were all.
 bool fail_calls(Transaction& txn, const ActorId& actor, const std::string& reason, std::size_t limit);
 

@@ -204,7 +204,7 @@ void sweep_server(Transaction& txn, SessionId dead, BytesView rest) {
   txn.set_stamped(fallen_key(), Stamped{});
 }
 
-void sweep_lock(Transaction& txn, SessionId dead, BytesView rest) {
+void sweep_lock(Transaction& txn, SessionId dead, BytesView rest, WallTime now) {
   if (seeded(SeededBug::kKeepLocksOfTheDead)) return;
   auto parts = tuple::unpack_as<std::string, std::string, std::string>(rest);
   if (!parts) return;
@@ -212,9 +212,9 @@ void sweep_lock(Transaction& txn, SessionId dead, BytesView rest) {
   Bytes prefix = prefix_of(actor);
   auto head = read_head(txn, prefix);
   if (!head || !head->lock || head->lock->session != dead) return;
-  break_lock(
-      txn, actor, prefix, *head,
-      {ErrorCode::kStaleToken, "the node that held the lock of " + actor.to_string() + " for this call is gone"});
+  break_lock(txn, actor, prefix, *head,
+             {ErrorCode::kStaleToken, "the node that held the lock of " + actor.to_string() + " for this call is gone"},
+             now);
 }
 
 }  // namespace perdure::actor

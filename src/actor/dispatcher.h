@@ -73,6 +73,6 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
 
 /// The sweepers of what the sessions of dead nodes leave behind.
 void sweep_server(Transaction& txn, SessionId dead, BytesView rest);
-void sweep_lock(Transaction& txn, SessionId dead, BytesView rest);
+void sweep_lock(Transaction& txn, SessionId dead, BytesView rest, WallTime now);
 
 }  // namespace perdure::actor

@@ -114,14 +114,15 @@ void Slots::found_locked(const SlotPtr& slot, const BatchPtr& batch, bool free, 
   if (free) {
     // Nobody has swept after it yet, or this node does not know that it took it.
     home_.transact(
-        [batch, orphan](Transaction& txn) {
+        [this, batch, orphan](Transaction& txn) {
           SystemAccess access(txn);
           auto head = read_head(txn, batch->prefix);
           bool gone = head && head->lock && !session::is_open(txn, head->lock->session);
           if (gone || (head && head->lock && orphan == head->lock->token))
             break_lock(txn, batch->actor, batch->prefix, *head,
                        {ErrorCode::kStaleToken,
-                        "the node that held the lock of " + batch->actor.to_string() + " for this call is gone"});
+                        "the node that held the lock of " + batch->actor.to_string() + " for this call is gone"},
+                       home_.now());
         },
         [this, slot, batch](Result<void> broken, Receipt) {
           if (!broken) return store_failed(slot, batch, broken.error());

@@ -42,7 +42,7 @@ void Debouncers::set(Transaction& txn, std::string_view name, DebounceSettings s
   in_txn(txn, debounce::check_names(space_, name));
   settings = in_txn(txn, debounce::check_settings(name, std::move(settings)));
   SystemAccess access(txn);
-  debounce::set(txn, space_, name, settings);
+  debounce::set(txn, space_, name, settings, impl_->now(txn));
 }
 
 Result<DebouncerInfo> Debouncers::get(std::string_view name) {
@@ -71,7 +71,7 @@ Result<void> Debouncers::remove(std::string_view name) {
     auto part = impl_->transact_now(
         [&](Transaction& txn) {
           SystemAccess access(txn);
-          return debounce::remove_some(txn, space_, name, after);
+          return debounce::remove_some(txn, space_, name, after, impl_->now(txn));
         },
         short_body(Reserve::kMayUse));
     if (!part) return std::unexpected(std::move(part.error()));
@@ -107,7 +107,7 @@ bool Debouncers::cancel(Transaction& txn, std::string_view name, std::string_vie
   in_txn(txn, debounce::check_names(space_, name));
   in_txn(txn, debounce::check_key(key));
   SystemAccess access(txn);
-  return debounce::cancel(txn, {space_, std::string(name), std::string(key)});
+  return debounce::cancel(txn, {space_, std::string(name), std::string(key)}, impl_->now(txn));
 }
 
 Result<DebounceKey> Debouncers::key(std::string_view name, std::string_view key) {
@@ -149,7 +149,7 @@ Result<void> Debouncers::unpause(std::string_view name) {
 void Debouncers::unpause(Transaction& txn, std::string_view name) {
   in_txn(txn, debounce::check_names(space_, name));
   SystemAccess access(txn);
-  in_txn(txn, debounce::unpause(txn, space_, name));
+  in_txn(txn, debounce::unpause(txn, space_, name, impl_->now(txn)));
 }
 
 Result<void> Debouncers::handle_with(Queue& queue, std::string_view name, RunHandler handler, RunOptions options) {

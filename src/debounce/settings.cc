@@ -111,15 +111,22 @@ void bring_back_held(Transaction& txn, std::string_view space, std::string_view 
   txn.add(bell(), 1);
 }
 
+void note(Transaction& txn, std::string_view space, std::string_view name, ChangeState state, WallTime now) {
+  SystemAccess(txn).note(
+      {.type = ChangeType::kDebouncer, .state = state, .space = space, .name = name, .id = {}, .at = now});
+}
+
 }  // namespace
 
-void set(Transaction& txn, std::string_view space, std::string_view name, const DebounceSettings& settings) {
+void set(Transaction& txn, std::string_view space, std::string_view name, const DebounceSettings& settings,
+         WallTime now) {
   auto before = read_debouncer(txn, space, name);
   DebouncerRow row = before.value_or(DebouncerRow{});
   row.settings = settings;
   txn.set(debouncer_key(space, name), row.encode());
   // There may have been one of the name, of which something is left.
   if (!before) bring_back_held(txn, space, name);
+  note(txn, space, name, ChangeState::kSet, now);
 }
 
 Result<DebouncerInfo> get(Reader& reader, std::string_view space, std::string_view name) {
@@ -152,27 +159,30 @@ Result<void> pause(Transaction& txn, std::string_view space, std::string_view na
   if (row->paused) return {};
   row->paused = SchedulePause{why.by, why.reason, now};
   txn.set(debouncer_key(space, name), row->encode());
+  note(txn, space, name, ChangeState::kPaused, now);
   return {};
 }
 
-Result<void> unpause(Transaction& txn, std::string_view space, std::string_view name) {
+Result<void> unpause(Transaction& txn, std::string_view space, std::string_view name, WallTime now) {
   auto row = read_debouncer(txn, space, name);
   if (!row) return not_found(space, name);
   if (!row->paused) return {};
   row->paused.reset();
   txn.set(debouncer_key(space, name), row->encode());
+  note(txn, space, name, ChangeState::kUnpaused, now);
   bring_back_held(txn, space, name);
   return {};
 }
 
 Result<std::optional<std::string>> remove_some(Transaction& txn, std::string_view space, std::string_view name,
-                                               const std::optional<std::string>& after) {
+                                               const std::optional<std::string>& after, WallTime now) {
   auto row = read_debouncer(txn, space, name);
   if (!row && !after) return not_found(space, name);
   // Made again while this is going on: what is there now belongs to the new one.
   if (row && after) return std::nullopt;
   if (row) {
     txn.clear(debouncer_key(space, name));
+    note(txn, space, name, ChangeState::kRemoved, now);
     bring_back_held(txn, space, name);
   }
   Bytes prefix = windows_prefix(space, name);
@@ -181,7 +191,7 @@ Result<std::optional<std::string>> remove_some(Transaction& txn, std::string_vie
   std::size_t count = 0;
   std::optional<std::string> last;
   for_each_name(txn, prefix, *range, [&](const std::string& key) {
-    cancel(txn, {std::string(space), std::string(name), key});
+    cancel(txn, {std::string(space), std::string(name), key}, now);
     last = key;
     return ++count < kRemovedAtOnce;
   });

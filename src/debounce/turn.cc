@@ -70,7 +70,7 @@ class Turn {
       if (slash == std::string::npos) continue;
       auto& [space, modifier, id] = *parts;
       Place place{space, modifier.substr(0, slash), modifier.substr(slash + 1)};
-      if (seeded(SeededBug::kClearTheNewer)) cancel(txn_, place);
+      if (seeded(SeededBug::kClearTheNewer)) cancel(txn_, place, now_);
       note(row.value.empty() ? run_ended(txn_, place, id, options_.fresh_id(), now_)
                              : run_again(txn_, place, id, row.value, options_.fresh_id(), now_));
     }

@@ -7,6 +7,7 @@
 #include "base/time_math.h"
 #include "queue/emit.h"
 #include "queue/worker_table.h"
+#include "store/change_notes.h"
 #include "store/system_access.h"
 
 namespace perdure::debounce {
@@ -68,6 +69,16 @@ void close(Transaction& txn, const Place& place, const WindowRow& window) {
   if (window.due) txn.clear(place.due(*window.due));
   txn.clear(window_key(prefix));
   txn.clear_range(tuple::extensions(content_key(prefix)));
+}
+
+void note(Transaction& txn, const Place& place, ChangeState state, WallTime now, std::uint64_t touches = 0) {
+  SystemAccess(txn).note({.type = ChangeType::kDebouncer,
+                          .state = state,
+                          .space = place.space,
+                          .name = place.name,
+                          .id = std::string_view(place.key),
+                          .at = now,
+                          .count = touches});
 }
 
 // Payloads.
@@ -168,6 +179,7 @@ std::size_t begin_run(Transaction& txn, const Place& place, const DebounceSettin
 std::size_t fire(Transaction& txn, const Place& place, const DebounceSettings& settings, WindowRow& window,
                  const Content& content, const Uuid& fresh, WallTime now) {
   Value value = run_value(txn, place, settings, window, content);
+  note(txn, place, ChangeState::kFired, now, content.count);
   if (leads(settings, window)) {
     window.led = true;
     txn.clear_range(tuple::extensions(content_key(place.prefix())));
@@ -224,14 +236,17 @@ Window touch(Transaction& txn, const Place& place, std::span<const Bytes> payloa
     file(txn, place, window, due);
     if (!seeded(SeededBug::kOpenSilently)) txn.add(bell(), 1);
   }
+  // One for each window, and not for each touch: those are as many as people can type.
+  if (opens) note(txn, place, ChangeState::kWaiting, now);
   return {window.first, content.latest, content.count, fires};
 }
 
-bool cancel(Transaction& txn, const Place& place) {
+bool cancel(Transaction& txn, const Place& place, WallTime now) {
   auto window = read_window(txn, place.prefix());
   if (!window) return false;
   close(txn, place, *window);
   txn.clear(place.held());
+  note(txn, place, ChangeState::kCancelled, now);
   return true;
 }
 
@@ -256,6 +271,7 @@ Outcome come_up(Transaction& txn, const Place& place, const std::optional<DueTim
   }
   if (is_spent(settings, *window, content)) {
     close(txn, place, *window);
+    note(txn, place, ChangeState::kEnded, now);
     return {CameUp::kClosed};
   }
   bool running = txn.get(run_key(prefix)).has_value() && !seeded(SeededBug::kFireBesideRun);
@@ -282,6 +298,7 @@ Outcome run_ended(Transaction& txn, const Place& place, const Uuid& id, const Uu
   // It may be one that was redriven, and ended by that.
   if (run && *run != queue::encode_id(id)) return {};
   txn.clear(run_key(prefix));
+  if (run) note(txn, place, ChangeState::kEnded, now);
   auto parked = txn.get_range(tuple::extensions(parked_key(prefix)), {.limit = 1});
   auto debouncer = parked.empty() ? std::nullopt : read_debouncer(txn, place.space, place.name);
   if (debouncer)
@@ -291,6 +308,7 @@ Outcome run_ended(Transaction& txn, const Place& place, const Uuid& id, const Uu
   if (!debouncer) return seeded(SeededBug::kForgetTheWindowBehind) ? Outcome{} : come_up(txn, place, {}, fresh, now);
   Outcome outcome{CameUp::kFired};
   Value value = queue::readable(txn, Value::decode(parked[0].value));
+  note(txn, place, ChangeState::kFired, now);
   outcome.bytes = begin_run(txn, place, debouncer->settings, std::move(value), fresh, now);
   return outcome;
 }
@@ -309,6 +327,7 @@ Outcome run_again(Transaction& txn, const Place& place, const Uuid& id, BytesVie
   if (!debouncer) return running && !beside ? run_ended(txn, place, id, fresh, now) : Outcome{};
   Outcome outcome{CameUp::kFired};
   Value value = queue::readable(txn, Value::decode(run));
+  note(txn, place, ChangeState::kFired, now);
   outcome.bytes = begin_run(txn, place, debouncer->settings, std::move(value), fresh, now);
   return outcome;
 }

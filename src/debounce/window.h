@@ -30,7 +30,7 @@ Window touch(Transaction& txn, const Place& place, std::span<const Bytes> payloa
              WallTime now);
 
 /// Closes it without a run; whether there was one.
-bool cancel(Transaction& txn, const Place& place);
+bool cancel(Transaction& txn, const Place& place, WallTime now);
 
 /// What a turn does with one window.
 enum class CameUp {

@@ -147,14 +147,15 @@ Result<void> check_settings(const WorkerSettings& settings) {
 }
 
 void write_settings(Transaction& txn, std::string_view space, std::string_view worker,
-                    const std::optional<WorkerSettings>& settings) {
-  WorkerTable table(txn, space, worker, WallTime());
+                    const std::optional<WorkerSettings>& settings, WallTime now) {
+  WorkerTable table(txn, space, worker, now);
   if (settings)
     txn.set(settings_key(table.prefix()), encode_settings(*settings));
   else
     txn.clear(settings_key(table.prefix()));
   // A rate that was raised lets more through now.
   txn.clear(rate_key(table.prefix()));
+  table.note_worker(settings ? ChangeState::kSet : ChangeState::kRemoved);
   table.ring();
   table.finish();
 }

@@ -24,6 +24,6 @@ Part redrive_some(Transaction& txn, std::string_view space, std::string_view wor
 Result<void> check_settings(const WorkerSettings& settings);
 Result<void> check_rate(const Rate& rate);
 void write_settings(Transaction& txn, std::string_view space, std::string_view worker,
-                    const std::optional<WorkerSettings>& settings);
+                    const std::optional<WorkerSettings>& settings, WallTime now);
 
 }  // namespace perdure::queue

@@ -321,7 +321,8 @@ Result<void> Queue::configure(std::string_view worker, std::optional<WorkerSetti
   if (settings) {
     if (auto good = queue::check_settings(*settings); !good) return good;
   }
-  return impl_->transact_now([&](Transaction& txn) { queue::write_settings(txn, space_, worker, settings); });
+  return impl_->transact_now(
+      [&](Transaction& txn) { queue::write_settings(txn, space_, worker, settings, impl_->now(txn)); });
 }
 
 Result<void> Queue::cancel(const Uuid& id, Force force) {

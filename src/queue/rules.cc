@@ -31,6 +31,7 @@ void add_rule(Transaction& txn, std::string_view space, std::string_view worker,
   txn.set(rule_id_key(), encode_counter(id));
   rules.push_back({id, type, options.reason, options.by, now, options.until});
   table.write_rules(rules);
+  table.note_worker(type == Rule::Type::kPause ? ChangeState::kPaused : ChangeState::kBlocked);
   table.finish();
 }
 
@@ -39,6 +40,7 @@ void remove_rule(Transaction& txn, std::string_view space, std::string_view work
   auto rules = table.rules();
   if (std::erase_if(rules, [type](const Rule& rule) { return rule.type == type; }) == 0) return;
   table.write_rules(rules);
+  table.note_no_more(type);
   if (!seeded(SeededBug::kUnpauseSilently)) table.ring();
   table.finish();
 }

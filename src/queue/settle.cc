@@ -91,6 +91,7 @@ void fail(WorkerTable& table, Loaded& event, const Failing& failing) {
     Duration delay = failing.options.retry_in ? std::max(*failing.options.retry_in, Duration::zero())
                                               : retry_delay(policy, event.row.retries, failing.random);
     if (!seeded(SeededBug::kForgetFailures)) ++event.row.retries;
+    table.note(event, ChangeState::kFailed, error);
     if (delay > Duration::zero())
       table.enter_scheduled(event, due_after(table.now(), delay));
     else

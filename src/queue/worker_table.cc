@@ -26,12 +26,14 @@ WorkerSettings read_settings(Reader& reader, BytesView prefix) {
   return value ? readable(reader, decode_settings(*value)) : WorkerSettings{};
 }
 
-std::vector<Rule> read_rules(Reader& reader, BytesView prefix, WallTime now, bool* ended) {
+std::vector<Rule> read_rules(Reader& reader, BytesView prefix, WallTime now, std::vector<Rule>* ended) {
   auto value = reader.get(rules_key(prefix));
   if (!value) return {};
   auto rules = readable(reader, decode_rules(*value));
-  auto over = std::erase_if(rules, [now](const Rule& rule) { return rule.until && is_due(*rule.until, now); });
-  if (ended) *ended = over > 0;
+  auto over = std::ranges::stable_partition(
+      rules, [now](const Rule& rule) { return !rule.until || !is_due(*rule.until, now); });
+  if (ended) ended->assign(over.begin(), over.end());
+  rules.erase(over.begin(), over.end());
   return rules;
 }
 
@@ -88,11 +90,12 @@ const WorkerSettings& WorkerTable::settings() {
 }
 
 std::vector<Rule> WorkerTable::rules() {
-  bool ended = false;
+  std::vector<Rule> ended;
   auto rules = read_rules(txn_, prefix_, now_, &ended);
-  if (ended) {
+  if (!ended.empty()) {
     act_on_time();
     write_rules(rules);
+    for (const Rule& rule : ended) note_no_more(rule.type);
   }
   return rules;
 }
@@ -199,6 +202,7 @@ void WorkerTable::enter_ready(Loaded& event, WallTime since) {
   txn_.set_stamped(tuple::pack_stamped_onto(ready_, row.priority, tuple::IncompleteStamp{order}),
                    ReadyEntry{event.id, since}.encode());
   count(Counter::kIn, 1);
+  note(event, ChangeState::kReady);
 }
 
 void WorkerTable::enter_scheduled(Loaded& event, DueTime due) {
@@ -216,6 +220,7 @@ void WorkerTable::enter_scheduled(Loaded& event, DueTime due) {
       encode_id(event.id));
   count(Counter::kScheduled, 1);
   note_due(txn_, prefix_, space_, worker_, due);
+  note(event, ChangeState::kScheduled);
 }
 
 std::uint32_t WorkerTable::enter_running(Loaded& event, const Claimant& claimant) {
@@ -239,6 +244,7 @@ std::uint32_t WorkerTable::enter_running(Loaded& event, const Claimant& claimant
     txn_.add(deadlines_bell(), 1);
   }
   count(Counter::kRunning, 1);
+  note(event, ChangeState::kRunning);
   return order;
 }
 
@@ -254,6 +260,7 @@ void WorkerTable::enter_dead(Loaded& event) {
   count(Counter::kDead, 1);
   free_unique(event);
   tell(event);
+  note(event, ChangeState::kDead, row.failures.empty() ? std::string_view() : row.failures.back().error);
 }
 
 void WorkerTable::end(const Loaded& event, EndedEvent::How how, Stamp token, Bytes result, std::string last_error) {
@@ -263,12 +270,15 @@ void WorkerTable::end(const Loaded& event, EndedEvent::How how, Stamp token, Byt
   switch (how) {
     case EndedEvent::How::kCompleted:
       count(Counter::kCompleted, 1);
+      note(event, ChangeState::kCompleted);
       break;
     case EndedEvent::How::kDropped:
       count(Counter::kDropped, 1);
+      note(event, ChangeState::kDropped, last_error);
       break;
     case EndedEvent::How::kCancelled:
       count(Counter::kCancelled, 1);
+      note(event, ChangeState::kCancelled);
       break;
   }
   if (settings().retention <= Duration::zero()) return txn_.clear(event.key);
@@ -314,6 +324,25 @@ void WorkerTable::record(const Loaded& event, Execution execution) {
                        .result = {},
                        .error = std::move(execution.error)};
   records_.push_back({std::move(record), Bytes(event.row.given()), std::move(execution.result)});
+}
+
+void WorkerTable::note(const Loaded& event, ChangeState state, std::string_view error) {
+  access_.note({.type = ChangeType::kEvent,
+                .state = state,
+                .space = space_,
+                .name = worker_,
+                .id = event.id,
+                .at = now_,
+                .attempt = event.row.attempts,
+                .error = error});
+}
+
+void WorkerTable::note_worker(ChangeState state) {
+  access_.note({.type = ChangeType::kWorker, .state = state, .space = space_, .name = worker_, .id = {}, .at = now_});
+}
+
+void WorkerTable::note_no_more(Rule::Type type) {
+  note_worker(type == Rule::Type::kPause ? ChangeState::kUnpaused : ChangeState::kUnblocked);
 }
 
 void WorkerTable::write_records() {

@@ -16,6 +16,7 @@
 
 #include "perdure/transaction.h"
 #include "queue/rows.h"
+#include "store/change_notes.h"
 #include "store/system_access.h"
 
 namespace perdure::queue {
@@ -147,6 +148,10 @@ class WorkerTable {
   void ring() { rung_ = true; }
   /// Whether something may have become ready since finish().
   bool rang() const { return rung_ || counts_[static_cast<std::size_t>(Counter::kIn)] > 0; }
+  /// For the feed of changes; what an event enters is noted by that.
+  void note(const Loaded& event, ChangeState state, std::string_view error = {});
+  void note_worker(ChangeState state);
+  void note_no_more(Rule::Type type);
   /// Something was decided by the time that it is: nobody may act upon an earlier one from then on.
   void act_on_time() { acted_on_time_ = true; }
   void finish();
@@ -192,8 +197,8 @@ T readable(Reader& reader, Result<T> row) {
   return std::move(*row);
 }
 WorkerSettings read_settings(Reader& reader, BytesView prefix);
-/// Those that hold at `now`; `ended` says whether there was another.
-std::vector<Rule> read_rules(Reader& reader, BytesView prefix, WallTime now, bool* ended = nullptr);
+/// Those that hold at `now`; `ended` gets the others.
+std::vector<Rule> read_rules(Reader& reader, BytesView prefix, WallTime now, std::vector<Rule>* ended = nullptr);
 /// At `due` something of the worker is due: sees to it that somebody looks then.
 void note_due(Transaction& txn, BytesView prefix, std::string_view space, std::string_view worker, DueTime due);
 /// The encoded value of an event, from its row or its chunks.

@@ -63,7 +63,7 @@ Result<void> Schedules::remove(std::string_view name) {
 void Schedules::remove(Transaction& txn, std::string_view name) {
   in_txn(txn, schedule::check_names(space_, name));
   SystemAccess access(txn);
-  in_txn(txn, schedule::remove(txn, space_, name));
+  in_txn(txn, schedule::remove(txn, space_, name, impl_->now(txn)));
 }
 
 Result<void> Schedules::pause(std::string_view name, const PauseOptions& why) {

@@ -7,6 +7,8 @@
 #include "schedule/tick.h"
 #include "session/rows.h"
 #include "session/store_clock.h"
+#include "store/change_notes.h"
+#include "store/system_access.h"
 
 namespace perdure::schedule {
 namespace {
@@ -34,10 +36,16 @@ bool same_timing(const ScheduleSpec& one, const ScheduleSpec& other) {
   return one.every == other.every && one.cron == other.cron && one.timezone == other.timezone;
 }
 
+void note(Transaction& txn, std::string_view space, std::string_view name, ChangeState state, WallTime now) {
+  SystemAccess(txn).note(
+      {.type = ChangeType::kSchedule, .state = state, .space = space, .name = name, .id = {}, .at = now});
+}
+
 /// Writes a change, and tells those who follow the timetable if it has changed. That was reckoned from `now`: nobody
 /// goes by an earlier time from then on, so that what is due now is so by every clock.
 void change(Transaction& txn, std::string_view space, std::string_view name, const std::optional<ScheduleRow>& before,
-            const ScheduleRow& after, WallTime now) {
+            const ScheduleRow& after, ChangeState state, WallTime now) {
+  note(txn, space, name, state, now);
   write_schedule(txn, space, name, before, after);
   if (!after.next || (before && before->next == after.next)) return;
   txn.add(timetable_bell(), 1);
@@ -99,15 +107,16 @@ Result<ScheduleInfo> set(Transaction& txn, std::string_view space, std::string_v
     // The first of an interval is now, if it is not later.
     if (!after.paused) after.next = timing->next(spec.every.empty() ? now : after.first - Duration(1));
   }
-  change(txn, space, name, before, after, now);
+  change(txn, space, name, before, after, ChangeState::kSet, now);
   return after.info(space, name);
 }
 
-Result<void> remove(Transaction& txn, std::string_view space, std::string_view name) {
+Result<void> remove(Transaction& txn, std::string_view space, std::string_view name, WallTime now) {
   auto row = read_schedule(txn, space, name);
   if (!row) return not_found(space, name);
   if (row->next) txn.clear(tick_key(*row->next, space, name));
   txn.clear(schedule_key(space, name));
+  note(txn, space, name, ChangeState::kRemoved, now);
   return {};
 }
 
@@ -119,7 +128,7 @@ Result<void> pause(Transaction& txn, std::string_view space, std::string_view na
   ScheduleRow after = *before;
   after.paused = SchedulePause{why.by, why.reason, now};
   after.next.reset();
-  change(txn, space, name, before, after, now);
+  change(txn, space, name, before, after, ChangeState::kPaused, now);
   return {};
 }
 
@@ -132,13 +141,14 @@ Result<void> unpause(Transaction& txn, std::string_view space, std::string_view 
   ScheduleRow after = *before;
   after.paused.reset();
   after.next = timing->next(now);
-  change(txn, space, name, before, after, now);
+  change(txn, space, name, before, after, ChangeState::kUnpaused, now);
   return {};
 }
 
 Result<Emitted> run(Transaction& txn, std::string_view space, std::string_view name, const Uuid& id, WallTime now) {
   auto row = read_schedule(txn, space, name);
   if (!row) return not_found(space, name);
+  note_fired(txn, space, name, 1, now);
   return emit_event(txn, space, name, row->spec, std::nullopt, id, now);
 }
 

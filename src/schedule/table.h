@@ -21,7 +21,7 @@ Result<void> check_names(std::string_view space, std::string_view name);
 Result<ScheduleInfo> set(Transaction& txn, std::string_view space, std::string_view name, const ScheduleSpec& spec,
                          Zones& zones, WallTime now);
 /// Errors, as of all that follow: kNotFound.
-Result<void> remove(Transaction& txn, std::string_view space, std::string_view name);
+Result<void> remove(Transaction& txn, std::string_view space, std::string_view name, WallTime now);
 Result<void> pause(Transaction& txn, std::string_view space, std::string_view name, const PauseOptions& why,
                    WallTime now);
 Result<void> unpause(Transaction& txn, std::string_view space, std::string_view name, Zones& zones, WallTime now);

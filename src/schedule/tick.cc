@@ -5,6 +5,7 @@
 #include "queue/emit.h"
 #include "queue/worker_table.h"
 #include "schedule/plan.h"
+#include "store/change_notes.h"
 #include "store/system_access.h"
 
 namespace perdure::schedule {
@@ -95,6 +96,7 @@ class Ticker {
       if (was_emitted(txn_, space, event_id(space, name, nominal))) continue;
       emit_event(txn_, space, name, row->spec, nominal, {}, now_);
     }
+    if (!plan.fire.empty()) note_fired(txn_, space, name, plan.fire.size(), now_);
     budget_.spend(plan.fire.size(), event_bytes);
     ScheduleRow after = *row;
     if (!plan.fire.empty()) after.last = plan.fire.back();
@@ -142,6 +144,16 @@ Emitted emit_event(Transaction& txn, std::string_view space, std::string_view na
   // It was checked when the schedule was set.
   if (!prepared) SystemAccess(txn).refuse(std::move(prepared.error()));
   return queue::emit_in(txn, space, *prepared, now);
+}
+
+void note_fired(Transaction& txn, std::string_view space, std::string_view name, std::size_t times, WallTime now) {
+  SystemAccess(txn).note({.type = ChangeType::kSchedule,
+                          .state = ChangeState::kFired,
+                          .space = space,
+                          .name = name,
+                          .id = {},
+                          .at = now,
+                          .count = times});
 }
 
 TickTurn tick(Transaction& txn, Zones& zones, WallTime now) {

@@ -26,6 +26,9 @@ Result<Timing> timing_of(const ScheduleRow& row, Zones& zones);
 Emitted emit_event(Transaction& txn, std::string_view space, std::string_view name, const ScheduleSpec& spec,
                    std::optional<WallTime> nominal, const Uuid& fresh, WallTime now);
 
+/// For the feed of changes: so many times of it became events.
+void note_fired(Transaction& txn, std::string_view space, std::string_view name, std::size_t times, WallTime now);
+
 /// Something that is worth telling people, once the turn has committed.
 struct TickNote {
   std::string space;

@@ -5,6 +5,7 @@
 #include "base/seeded_bug.h"
 #include "sequence/number_cache.h"
 #include "session/rows.h"
+#include "store/change_notes.h"
 #include "store/system_access.h"
 
 namespace perdure::sequence {
@@ -48,6 +49,17 @@ class Drawer {
   const Place& place_;
   NumberMap last_;
 };
+
+void note(Transaction& txn, const Place& place, LogOffset last, std::size_t count, WallTime now) {
+  SystemAccess(txn).note({.type = ChangeType::kPartition,
+                          .state = ChangeState::kAppended,
+                          .space = place.space,
+                          .name = place.name,
+                          .id = {},
+                          .at = now,
+                          .count = count,
+                          .offset = last});
+}
 
 /// What the event draws, by the names that it has them by.
 Drawn draw(Transaction& txn, Drawer& drawer, const Place& place, const PartitionRow& partition,
@@ -169,6 +181,7 @@ std::vector<Appended> append_all(Transaction& txn, const Place& place, const Par
   }
   drawer.write();
   txn.set(place.offset, encode_number(last));
+  note(txn, place, last, appended.size(), now);
   return appended;
 }
 
@@ -179,6 +192,7 @@ void write_entry(Transaction& txn, const Place& place, const PartitionRow& parti
     SystemAccess(txn).refuse(violation(
         place, "there is an entry at offset " + std::to_string(offset) + " already; actualize the sequencer"));
   txn.set(key, entry.encode());
+  note(txn, place, offset, 1, entry.at);
   // Recovery begins behind the stored offset, and would never see what is written before it.
   if (offset > read_number(txn, place.offset)) return;
   NumberMap numbers;

@@ -5,6 +5,7 @@
 #include "sequence/sequences_impl.h"
 #include "session/rows.h"
 #include "store/blocking.h"
+#include "store/change_notes.h"
 #include "store/system_access.h"
 
 namespace perdure {
@@ -113,6 +114,12 @@ PartitionInfo Sequences::set(Transaction& txn, std::string_view partition, const
   if (auto value = txn.get(place->spec)) row = in_txn(txn, sequence::PartitionRow::decode(*value));
   in_txn(txn, row.take(spec));
   txn.set(place->spec, row.encode());
+  access.note({.type = ChangeType::kPartition,
+               .state = ChangeState::kSet,
+               .space = space_,
+               .name = partition,
+               .id = {},
+               .at = impl_->now()});
   return info_of(txn, *place, row);
 }
 
