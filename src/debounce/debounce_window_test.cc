@@ -409,7 +409,7 @@ TEST_F(DebounceWindow, WhatWasHeldOfARemovedDebouncerIsGoneOrComesBackWithItsNam
   // As a process leaves it that dies in the middle.
   ASSERT_TRUE(transact([](Transaction& txn) {
     SystemAccess access(txn);
-    ASSERT_TRUE(remove_some(txn, "default", "save", std::nullopt));
+    ASSERT_TRUE(remove_some(txn, "default", "save", std::nullopt, {}));
   }));
   sim_.run_for(5s);
   EXPECT_EQ(rows_of(held_prefix("default", "save")), 0U);

@@ -95,7 +95,7 @@ class QueueSimFixture : public ::testing::Test {
     return claimed ? *claimed : std::vector<Claimed>();
   }
   void configure(std::string_view worker, const WorkerSettings& settings) {
-    ASSERT_TRUE(transact([&](Transaction& txn) { write_settings(txn, "default", worker, settings); }));
+    ASSERT_TRUE(transact([&](Transaction& txn) { write_settings(txn, "default", worker, settings, {}); }));
   }
   template <class F>
   auto look(F body, int node = 0) {

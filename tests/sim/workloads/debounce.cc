@@ -59,7 +59,7 @@ class DebounceWorkload final : public ClientWorkload {
   void setup(Setup& setup) override {
     setup.transact([this](Transaction& txn) {
       SystemAccess access(txn);
-      debounce::set(txn, "default", kName, settings_);
+      debounce::set(txn, "default", kName, settings_, {});
     });
   }
 
@@ -217,7 +217,7 @@ class DebounceWorkload final : public ClientWorkload {
         [this, life](Transaction& txn) {
           for (std::int64_t i = 1; i <= knob("keys"); ++i) note_closed(txn, life, "k" + std::to_string(i));
           SystemAccess access(txn);
-          (void)debounce::remove_some(txn, "default", kName, {});
+          (void)debounce::remove_some(txn, "default", kName, {}, {});
         },
         [this, life, done = std::move(done)](Result<void>) mutable {
           done();

@@ -26,7 +26,7 @@ class QueueWorkload final : public ClientWorkload {
     setup.transact([this](Transaction& txn) {
       SystemAccess access(txn);
       for (const std::string& worker : scene_.workers())
-        queue::write_settings(txn, "default", worker, scene_.settings());
+        queue::write_settings(txn, "default", worker, scene_.settings(), {});
     });
   }
 

@@ -127,7 +127,7 @@ void Operators::configure(const LifePtr& life, Done done) {
   life->node->store().transact_async(
       [worker = scene_.any_worker(life), settings](Transaction& txn) {
         SystemAccess access(txn);
-        queue::write_settings(txn, "default", worker, settings);
+        queue::write_settings(txn, "default", worker, settings, {});
       },
       ignoring(scene_, std::move(done)));
 }
