@@ -100,7 +100,10 @@ TEST_F(CliWork, OutputIsKeptWithinItsCap) {
 TEST_F(CliWork, AProgramThatReadsNothingIsGivenALargeValue) {
   daemon_.add("e1", "\"" + std::string(900'000, 'x') + "\"");
   daemon_.add("e2", "\"" + std::string(900'000, 'x') + "\"");
-  WorkProcess process = work("test $PERDURE_EVENT_ID = e1 && exit 0; wc -c");
+  WorkProcess process =
+      work("test $PERDURE_EVENT_ID = e2 && exec wc -c; exec 0<&-; echo up > ready; read line < go; exit 0");
+  EXPECT_EQ(ready(), "up");
+  go();
   EXPECT_EQ(daemon_.settled(0), "complete e1 {}");
   EXPECT_EQ(daemon_.settled(1), R"(complete e2 {"result":900003})");
   EXPECT_EQ(process.stop(), 0);

@@ -110,6 +110,7 @@ class WorkProcess {
     pid_ = ::fork();
     if (pid_ != 0) return;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::signal(SIGPIPE, SIG_DFL);
     ::dup2(::open("/dev/null", O_RDWR), STDOUT_FILENO);
     ::dup2(::open(err_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
     ::execv(argv[0], argv.data());
