@@ -46,13 +46,7 @@ OrFailure<void> cast_to_actor(Context& context, const Arguments& arguments) {
 OrFailure<void> list_actors(Context& context, const Arguments& arguments) {
   Target target = {context.space(), "actors", arguments.one("KIND")};
   target.query("prefix", arguments.maybe("prefix"));
-  return context.print_list(target, arguments,
-                            {{"ID", "id"},
-                             {"MAILBOX", "mailbox.length", Style::kRight},
-                             {"DEAD", "dead", Style::kRight},
-                             {"LOCKED", "locked.owner"},
-                             {"VERSION", "version"},
-                             {"STATE", "state"}});
+  return context.print_list(target, arguments, {{"ID", "id"}});
 }
 
 OrFailure<void> show_actor(Context& context, const Arguments& arguments) {

@@ -59,12 +59,24 @@ OrFailure<void> remove_key(Context& context, const Arguments& arguments) {
       "removed " + arguments.one("KEY"));
 }
 
+OrFailure<void> list_keys(Context& context, const Arguments& arguments) {
+  Target target = {context.space(), "keys"};
+  target.query("prefix", arguments.maybe("prefix"));
+  return context.print_list(target, arguments, {{"KEY", "key"}, {"VERSION", "version"}, {"VALUE", "value"}});
+}
+
 }  // namespace
 
 std::vector<Command> data_commands() {
   const Positional key = {"KEY", "The key"};
   const Flag if_match = {"if-match", "VERSION", "Only if it still has this version"};
   return {
+      {"key ls",
+       kData,
+       "List keys",
+       {},
+       {{"prefix", "TEXT", "Only those that begin like this"}, limit_flag()},
+       list_keys},
       {"key get", kData, "Print the value of a key", {key}, {}, get_key},
       {"key set", kData, "Set a key", {key, {"JSON", "Its value, or - to read it from stdin"}}, {if_match}, set_key},
       {"key rm", kData, "Remove a key", {key}, {if_match}, remove_key},

@@ -103,8 +103,8 @@ OrFailure<void> list_dead(Context& context, const Arguments& arguments) {
   return context.print_list({context.space(), "workers", arguments.one("WORKER"), "dead"}, arguments,
                             {{"ID", "id"},
                              {"ATTEMPTS", "attempts", Style::kRight},
-                             {"DIED", "dead_at|died_at|locked_at|enqueued_at"},
-                             {"ERROR", "last_error|error"},
+                             {"ENQUEUED", "enqueued_at"},
+                             {"ERROR", "last_error"},
                              {"VALUE", "value"}});
 }
 
@@ -137,11 +137,11 @@ OrFailure<void> redrive(Context& context, const Arguments& arguments) {
 
 OrFailure<void> list_attempts(Context& context, const Arguments& arguments) {
   return context.print_list({context.space(), "workers", arguments.one("WORKER"), "attempts"}, arguments,
-                            {{"EVENT", "event|event_id|id"},
+                            {{"EVENT", "event"},
                              {"ATTEMPT", "attempt", Style::kRight},
                              {"OUTCOME", "outcome", Style::kState},
-                             {"STARTED", "started_at|begun_at|at"},
-                             {"FINISHED", "finished_at|ended_at"},
+                             {"STARTED", "started"},
+                             {"FINISHED", "ended"},
                              {"ERROR", "error"},
                              {"VALUE", "value"}});
 }

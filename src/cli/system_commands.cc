@@ -12,9 +12,8 @@ OrFailure<void> status(Context& context, const Arguments&) {
 }
 
 OrFailure<void> list_nodes(Context& context, const Arguments& arguments) {
-  return context.print_list(
-      {"_", "nodes"}, arguments,
-      {{"NODE", "node|id|name"}, {"HOST", "host"}, {"PID", "pid"}, {"SINCE", "since|started_at"}});
+  return context.print_list({"_", "nodes"}, arguments,
+                            {{"NODE", "name"}, {"ID", "id"}, {"TTL", "ttl"}, {"RENEWALS", "renewals", Style::kRight}});
 }
 
 OrFailure<void> list_spaces(Context& context, const Arguments& arguments) {

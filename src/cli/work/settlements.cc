@@ -39,6 +39,13 @@ std::string_view name_of(Kind kind) {
   return "";
 }
 
+void Settlements::add(Settlement settlement) {
+  std::erase_if(waiting_, [&](const Settlement& each) {
+    return each.kind == Kind::kExtend && each.token == settlement.token && each.id == settlement.id;
+  });
+  waiting_.push_back(std::move(settlement));
+}
+
 SettleBatch Settlements::take() {
   SettleBatch batch;
   std::map<Kind, std::string> lists;

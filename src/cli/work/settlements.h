@@ -32,7 +32,8 @@ class Settlements {
  public:
   static constexpr std::size_t kItemsMax = 1000, kBytesMax = std::size_t{4} << 20;
 
-  void add(Settlement settlement) { waiting_.push_back(std::move(settlement)); }
+  /// A call may name a claim once only: an extension that still waits gives way to whatever comes after it.
+  void add(Settlement settlement);
   bool empty() const { return waiting_.empty(); }
   std::size_t size() const { return waiting_.size(); }
   /// What comes next, as much as one call takes. There is something.

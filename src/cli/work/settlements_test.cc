@@ -22,6 +22,16 @@ TEST(CliSettlements, WhatEndsTogetherIsOneCall) {
   EXPECT_FALSE(batch.idempotency_key.empty());
 }
 
+TEST(CliSettlements, ACallNamesAClaimOnce) {
+  Settlements waiting;
+  waiting.add({Kind::kExtend, "a", "t1", {{"lock", "30s"}}});
+  waiting.add({Kind::kExtend, "b", "t2", {{"lock", "30s"}}});
+  waiting.add({Kind::kExtend, "b", "t2", {{"lock", "31s"}}});
+  waiting.add({Kind::kComplete, "a", "t1"});
+  EXPECT_EQ(waiting.take().body,
+            R"({"complete":[{"id":"a","token":"t1"}],"extend":[{"id":"b","lock":"31s","token":"t2"}]})");
+}
+
 TEST(CliSettlements, ACallIsBounded) {
   Settlements waiting;
   for (int i = 0; i < 1500; ++i) waiting.add({Kind::kComplete, "e", "t"});
