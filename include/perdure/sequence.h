@@ -176,6 +176,11 @@ class PERDURE_EXPORT Sequences {
   [[nodiscard]] Result<std::vector<PartitionInfo>> list(const PageOptions& page = {});
   [[nodiscard]] Result<std::vector<PartitionInfo>> list(Reader& reader, const PageOptions& page = {}) const;
 
+  /// Deletes a partition with its log, its numbers and its records; a new one of the name begins anew. Blocks.
+  /// Errors: kNotFound; kWrongState if somebody has it for himself.
+  /// Crash: of a long log some of the entries may be gone, from the first on; remove it again.
+  Result<void> remove(std::string_view partition);
+
   /// Appends an event, and draws its numbers.
   /// Errors, and nothing was drawn: kInvalidArgument for a type or sequence that there is not; kNotFound for the
   /// partition; kTooLarge for the payload, and when 2^64 - 1 was drawn; kWrongState if somebody has it for himself. And

@@ -86,6 +86,12 @@ Result<Answer> get(Node& node, Transaction& txn, const Call& call) {
   return ok(partition_json(*info));
 }
 
+Result<Answer> remove(Node& node, const Call& call) {
+  auto removed = node.sequences().in(call.space()).remove(call.param("partition"));
+  if (!removed) return wrong(removed);
+  return no_content();
+}
+
 Result<Answer> list(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return wrong(page);
@@ -157,6 +163,7 @@ std::vector<Route> sequence_routes(Node& node) {
       {"GET", "/v1/{space}/partitions", Load::kRead, looks(node, list)},
       {"GET", one, Load::kRead, looks(node, get)},
       {"PUT", one, Load::kLess, changes(node, set)},
+      {"DELETE", one, Load::kLess, blocks(node, remove)},
       {"POST", one + "/append", Load::kMore, changes(node, append, Reserve::kKeepOut)},
       {"GET", one + "/log", Load::kRead, looks(node, log)},
       {"GET", one + "/numbers", Load::kRead, looks(node, numbers)},

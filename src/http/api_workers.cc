@@ -103,8 +103,8 @@ Result<Answer> add_rule(Daemon& daemon, Transaction& txn, const Call& call, Rule
 
 Result<Answer> remove_rule(Daemon& daemon, Transaction& txn, const Call& call, Rule::Type type) {
   Fields fields(call.body, "the request");
-  (void)fields.text("reason");
-  (void)fields.text("by");
+  // Why it was taken back is not kept, but may be said.
+  for (const char* name : {"reason", "by", "until"}) (void)fields.text(name);
   if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
   daemon.node.queue().in(call.space()).remove_rule(txn, call.param("worker"), type);
   return ok(describe(daemon, txn, call.space(), call.param("worker")));

@@ -27,6 +27,11 @@ inline Bytes partitions_prefix(std::string_view space) {
   return tuple::pack_onto(kSystemKeys, "partition", space);
 }
 
+/// What all rows of a partition but its specification begin with.
+inline Bytes rows_prefix(std::string_view space, std::string_view name) {
+  return tuple::pack_onto(kSystemKeys, "sequence", space, name);
+}
+
 /// The name of a partition, and what its keys begin with.
 struct Place {
   Place(std::string_view space, std::string_view name);

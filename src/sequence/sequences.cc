@@ -12,6 +12,7 @@ namespace perdure {
 namespace {
 
 constexpr std::size_t kPageMax = 1'000;
+constexpr std::size_t kRemovedAtOnce = 1'000;
 
 std::unexpected<Error> pass_on(auto& failed) {
   return std::unexpected(std::move(failed.error()));
@@ -134,6 +135,35 @@ Result<PartitionInfo> Sequences::get(Reader& reader, std::string_view partition)
   auto row = impl_->partition(reader, **place);
   if (!row) return pass_on(row);
   return info_of(reader, **place, **row);
+}
+
+Result<void> Sequences::remove(std::string_view partition) {
+  auto place = impl_->place(space_, partition);
+  if (!place) return pass_on(place);
+  auto remove_some = [&](Transaction& txn) -> Result<bool> {
+    auto info = get(txn, partition);
+    if (!info) return pass_on(info);
+    if (info->owner)
+      return fail(ErrorCode::kWrongState, "the partition " + std::string(partition) + " is held by session " +
+                                              info->owner->session.to_string() + "; stop that first");
+    SystemAccess access(txn);
+    auto rows = txn.get_range(tuple::extensions(sequence::rows_prefix(space_, partition)), {.limit = kRemovedAtOnce});
+    for (const Row& row : rows) txn.clear(row.key);
+    if (rows.size() == kRemovedAtOnce) return true;
+    txn.clear((*place)->spec);
+    access.note({.type = ChangeType::kPartition,
+                 .state = ChangeState::kRemoved,
+                 .space = space_,
+                 .name = partition,
+                 .id = {},
+                 .at = impl_->now()});
+    return false;
+  };
+  for (;;) {
+    auto more = impl_->transact_now(remove_some, {.reserve = Reserve::kMayUse});
+    if (!more) return pass_on(more);
+    if (!*more) return {};
+  }
 }
 
 Result<std::vector<PartitionInfo>> Sequences::list(const PageOptions& page) {

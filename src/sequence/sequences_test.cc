@@ -83,6 +83,28 @@ TEST_F(SequencesTest, AnEventAndItsNumbers) {
   EXPECT_EQ(sequences.numbers("p", 9).value(), Numbers()) << "absent before the first";
 }
 
+TEST_F(SequencesTest, OneThatWasRemovedLeavesNothingAndBeginsAnew) {
+  for (int i = 0; i < 2'100; ++i) append({"invoice"});
+  ASSERT_TRUE(sequences.remove("p"));
+  EXPECT_EQ(code_of(sequences.get("p")), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(sequences.remove("p")), ErrorCode::kNotFound);
+  auto left = store.read([](Reader& reader) {
+    SystemAccess access(reader);
+    return reader.get_range(tuple::extensions(rows_prefix("default", "p"))).size();
+  });
+  EXPECT_EQ(left.value(), 0u);
+  ASSERT_TRUE(sequences.set("p", kSpec));
+  EXPECT_EQ(append({"invoice"}), (Appended{1, {1}}));
+}
+
+TEST_F(SequencesTest, OneThatSomebodyOwnsIsNotRemoved) {
+  append({"invoice"});
+  auto owner = own();
+  EXPECT_EQ(code_of(sequences.remove("p")), ErrorCode::kWrongState);
+  ASSERT_TRUE(owner.release());
+  EXPECT_TRUE(sequences.remove("p"));
+}
+
 TEST_F(SequencesTest, TheLogSaysWhatWasDrawn) {
   append({"order", "invoice"}, 7, "first");
   append({}, 8, "second");
