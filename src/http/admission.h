@@ -22,7 +22,7 @@ struct AdmissionLimits {
 
 class Admission {
  public:
-  explicit Admission(const AdmissionLimits& limits) : limits_{limits.reads, limits.more, limits.less, limits.waits} {}
+  explicit Admission(const AdmissionLimits& limits) : limits_{limits.reads, limits.more, limits.less, limits.waits, limits.waits} {}
 
   /// False if there are too many of its kind; otherwise `leave` it.
   bool enter(Load load) {
@@ -35,8 +35,8 @@ class Admission {
   std::size_t inside(Load load) const { return inside_[static_cast<std::size_t>(load)]; }
 
  private:
-  const std::array<std::size_t, 4> limits_;
-  std::array<std::atomic<std::size_t>, 4> inside_ = {};
+  const std::array<std::size_t, 5> limits_;
+  std::array<std::atomic<std::size_t>, 5> inside_ = {};
 };
 
 }  // namespace perdure::http

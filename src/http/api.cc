@@ -12,8 +12,17 @@ namespace perdure::http {
 
 /// Leaves the admission when the last step of it has gone.
 struct Api::Visit {
-  Visit(Api& home, const Route& taken, CallPtr made) : api(home), route(taken), call(std::move(made)) {}
-  ~Visit() { api.admission_.leave(route.load); }
+  Visit(Api& home, const Route& taken, CallPtr made) : api(home), route(taken), call(std::move(made)) {
+    if (route.load != Load::kWait) return;
+    MutexLock lock(api.mutex_);
+    api.waiting_.insert(this);
+  }
+  ~Visit() {
+    api.admission_.leave(route.load);
+    if (route.load != Load::kWait) return;
+    MutexLock lock(api.mutex_);
+    api.waiting_.erase(this);
+  }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
 
@@ -103,6 +112,18 @@ void Api::transact(const InTransaction& handler, std::shared_ptr<Visit> visit) {
     answer(*visit, std::move(result));
   };
   node_.store().transact_async(std::move(body), std::move(done), {.body = handler.body, .reserve = handler.reserve});
+}
+
+void Api::stop_waiting() {
+  // Answering may end a visit, which takes the lock.
+  std::vector<CallPtr> calls;
+  {
+    MutexLock lock(mutex_);
+    for (Visit* visit : waiting_) calls.push_back(visit->call);
+  }
+  Error error{ErrorCode::kCommitUnknown,
+              "this daemon stops; what was asked for goes on without it, so ask again when it is back"};
+  for (const CallPtr& call : calls) call->exchange().answer(problem(error));
 }
 
 void Api::block(const Blocking& handler, std::shared_ptr<Visit> visit) {

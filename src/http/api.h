@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "http/router.h"
 #include "node/node.h"
 #include "runtime/handler_pool.h"
+#include "runtime/mutex.h"
 
 namespace perdure::http {
 
@@ -43,6 +45,8 @@ class Api {
 
   /// Answers it, sooner or later. Must not be called any more once the node is closed.
   void handle(std::shared_ptr<Exchange> exchange);
+  /// The daemon stops: whoever waits for what goes on without him is told so.
+  void stop_waiting() PERDURE_EXCLUDES(mutex_);
   const std::vector<Route>& routes() const { return router_.routes(); }
   const Admission& admission() const { return admission_; }
 
@@ -60,6 +64,8 @@ class Api {
   const ApiOptions options_;
   Admission admission_;
   const std::shared_ptr<HandlerPool> pool_;
+  Mutex mutex_;
+  std::set<Visit*> waiting_ PERDURE_GUARDED_BY(mutex_);
 };
 
 /// As it goes over the wire.

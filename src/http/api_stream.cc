@@ -148,7 +148,7 @@ void listen(Daemon& daemon, const CallPtr& call) {
 }  // namespace
 
 std::vector<Route> stream_routes(Daemon& daemon) {
-  return {{"GET", "/v1/{space}/stream", Load::kWait, Raw{[&daemon](CallPtr call) { listen(daemon, call); }}}};
+  return {{"GET", "/v1/{space}/stream", Load::kPoll, Raw{[&daemon](CallPtr call) { listen(daemon, call); }}}};
 }
 
 }  // namespace perdure::http

@@ -341,7 +341,7 @@ std::vector<Route> worker_routes(Daemon& daemon) {
       {"POST", one + "/unpause", Load::kLess, rule(remove_rule, Rule::Type::kPause)},
       {"POST", one + "/block", Load::kLess, rule(add_rule, Rule::Type::kBlock)},
       {"POST", one + "/unblock", Load::kLess, rule(remove_rule, Rule::Type::kBlock)},
-      {"POST", one + "/claim", Load::kWait, waits(node, claim)},
+      {"POST", one + "/claim", Load::kPoll, waits(node, claim)},
       {"POST", one + "/settle", Load::kLess, changes(node, settle)},
       {"GET", one + "/dead", Load::kRead, looks(node, list_dead)},
       {"POST", one + "/dead/redrive", Load::kLess, blocks(node, redrive)},

@@ -91,7 +91,8 @@ enum class Load {
   kRead,  ///< Looks at something.
   kMore,  ///< Brings work.
   kLess,  ///< Ends work, or is an operator's: served when new work is refused already.
-  kWait,  ///< Waits for something, for long perhaps.
+  kPoll,  ///< Waits for something, for long perhaps, and ends when Exchange::gone is given.
+  kWait,  ///< Waits for something that it began and that goes on without it: told when the daemon stops.
 };
 
 /// A handler that is one transaction: what it changes and what it answers commit together, with the idempotency key of

@@ -91,12 +91,15 @@ std::vector<std::shared_ptr<Connection>> Connections::all() {
   return out;
 }
 
-bool Connections::stop(Duration grace) {
+void Connections::begin_stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
   }
   for (const auto& connection : all()) connection->close(Connection::Close::kWhenAnswered);
+}
+
+bool Connections::stop(Duration grace) {
   SteadyTime deadline = deadline_after(grace);
   MutexLock lock(mutex_);
   while (!connections_.empty() && steady_now() < deadline) changed_.wait_until(lock, deadline);
@@ -270,7 +273,7 @@ void Connection::begin_stream(Response head) {
 
 void Connection::write(std::string piece, Task sent) {
   on_strand([piece = std::move(piece), sent = std::move(sent)](Connection& self) mutable {
-    if (self.state_ != State::kStreaming || piece.empty()) {
+    if (self.state_ != State::kStreaming || self.ending_ || piece.empty()) {
       boost::asio::post(self.stream_.get_executor(), [sent = std::move(sent)]() mutable { sent(); });
       return;
     }
@@ -280,9 +283,12 @@ void Connection::write(std::string piece, Task sent) {
     self.out_head_.clear();
     head.append(size.data(), static_cast<std::size_t>(digits));
     piece.append("\r\n");
+    self.sending_ = true;
     self.send_text(std::move(head), std::move(piece), [sent = std::move(sent), &self]() mutable {
+      self.sending_ = false;
       self.out_head_.clear();
       self.stream_.expires_never();
+      if (self.ending_) self.send_last();
       sent();
     });
   });
@@ -291,9 +297,14 @@ void Connection::write(std::string piece, Task sent) {
 void Connection::end_stream() {
   on_strand([](Connection& self) {
     if (self.state_ != State::kStreaming) return;
-    self.state_ = State::kWriting;
-    self.send_text(std::move(self.out_head_) + "0\r\n\r\n", {}, [self = self.shared_from_this()] { self->shut(); });
+    self.ending_ = true;
+    if (!self.sending_) self.send_last();
   });
+}
+
+void Connection::send_last() {
+  state_ = State::kWriting;
+  send_text(std::move(out_head_) + "0\r\n\r\n", {}, [self = shared_from_this()] { self->shut(); });
 }
 
 CancelSignal Connection::watch_gone() {

@@ -35,7 +35,8 @@ class Connections {
   void remove(Connection& connection) PERDURE_EXCLUDES(mutex_);
   std::size_t count() PERDURE_EXCLUDES(mutex_);
   bool stopping() PERDURE_EXCLUDES(mutex_);
-  /// See Server::stop.
+  /// See Server.
+  void begin_stop() PERDURE_EXCLUDES(mutex_);
   bool stop(Duration grace) PERDURE_EXCLUDES(mutex_);
 
   const ServerLimits limits;
@@ -92,6 +93,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send_text(std::string head, std::string body, std::move_only_function<void()> sent);
   void sent();
   void drain(std::size_t left);
+  void send_last();
   void await_gone();
   void shut();
   template <class F>
@@ -107,6 +109,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool head_only_ = false;
   bool stopping_ = false;
   bool unread_ = false;
+  /// Of a stream: a piece is on its way, and whether it is the last.
+  bool sending_ = false;
+  bool ending_ = false;
   /// A wait for the end of the stream is under way.
   bool watching_ = false;
   std::string out_head_;

@@ -167,6 +167,8 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
     say_ready(options, place, **server, (*server)->socket());
     int signal = signals.wait();
     log(sink, LogLevel::kInfo, "stopping", {{"signal", signal == SIGINT ? "INT" : "TERM"}});
+    (*server)->begin_stop();
+    api.stop_waiting();
     if (!(*server)->stop(kGrace)) log(sink, LogLevel::kWarning, "some requests were cut off");
   } else {
     result = std::unexpected(std::move(server.error()));

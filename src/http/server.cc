@@ -179,8 +179,13 @@ std::size_t Server::connections() const {
   return parts_->connections->count();
 }
 
-bool Server::stop(Duration grace) {
+void Server::begin_stop() {
   parts_->close();
+  parts_->connections->begin_stop();
+}
+
+bool Server::stop(Duration grace) {
+  begin_stop();
   return parts_->connections->stop(grace);
 }
 

@@ -58,8 +58,9 @@ class Server {
   const std::string& socket() const;
   std::size_t connections() const;
 
-  /// Takes no more connections and requests, gives all `gone` signals, waits up to `grace` for the answers under way,
-  /// and closes every connection. Blocks. Idempotent. Whether all were answered.
+  /// Takes no more connections and requests, and gives all `gone` signals. Idempotent.
+  void begin_stop();
+  /// The same; then waits up to `grace` for the answers under way, and closes every connection. Blocks. Idempotent. Whether all were answered.
   bool stop(Duration grace);
 
  private:
