@@ -107,7 +107,7 @@ void write_state(Transaction& txn, const Batch& batch, const CommitContext& cont
   if (head) txn.set_stamped(head_key(batch.prefix), head->encode());
   note_batch(txn, batch, head.has_value(), context.now);
   if (batch.takes_lock) {
-    txn.set(held_lock_key(session, batch.actor), {});
+    txn.set(held_lock_key(session, batch.actor), encode_counter(context.now.time_since_epoch().count()));
     // A caller of this process waits in the store like all others, so that whoever frees the lock can tell it.
     if (batch.mode != Batch::Mode::kMailbox && head->lock->caller)
       put_placeholder(txn, batch.actor, batch.prefix, *head->lock->caller);

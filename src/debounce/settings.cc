@@ -64,6 +64,7 @@ Result<void> check_names(std::string_view space, std::string_view name) {
 }
 
 Result<void> check_key(std::string_view key) {
+  if (key == "." || key == "..") return fail(ErrorCode::kInvalidArgument, "the key cannot be '.' or '..'");
   return session::check_name(key, "the key");
 }
 

@@ -32,6 +32,20 @@ struct Api::Visit {
   const SteadyTime began = steady_now();
 };
 
+namespace {
+
+/// Names have few characters, ids and keys nearly any: whatever a path names is one of the two.
+Result<void> check_param(std::string_view name, std::string_view value) {
+  if (name == "id" || name == "key") {
+    if (value == "." || value == "..")
+      return fail(ErrorCode::kInvalidArgument, "the " + std::string(name) + " cannot be '.' or '..'");
+    return session::check_name(value, "the " + std::string(name));
+  }
+  return session::check_short_name(value, "the " + std::string(name));
+}
+
+}  // namespace
+
 Api::Api(Node& node, std::vector<Route> routes, ApiOptions options)
     : node_(node),
       router_(std::move(routes)),
@@ -61,9 +75,7 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
   auto call = std::make_shared<Call>(exchange, std::move(*target));
   call->params = std::move(match.params);
   for (const auto& [name, value] : call->params)
-    if (name == "space")
-      if (auto good = session::check_short_name(value, "the space"); !good)
-        return exchange->answer(problem(good.error()));
+    if (auto good = check_param(name, value); !good) return exchange->answer(problem(good.error()));
   if (!exchange->request().body.empty()) {
     auto body = Value::from_json(exchange->request().body);
     if (!body) return exchange->answer(problem(body.error()));

@@ -1,15 +1,20 @@
 // /v1/{space}/actors
+#include "actor/commit.h"
 #include "http/api.h"
 #include "http/bind.h"
 #include "http/fields.h"
 #include "http/idempotency.h"
 #include "http/idempotent_call.h"
 #include "http/units.h"
+#include "session/rows.h"
+#include "store/system_access.h"
 
 namespace perdure::http {
 namespace {
 
 constexpr std::size_t kMessagesMax = 1'000;
+/// So many can be listed; those behind them once some are redriven.
+constexpr std::size_t kDeadLettersMax = 10'000;
 
 Actor actor_of(Node& node, const Call& call) {
   return node.actors().in(call.space()).actor(call.param("kind"), call.param("id"));
@@ -19,10 +24,17 @@ std::string stamp_text(const Stamp& stamp) {
   return format_version(stamp.version);
 }
 
-Value actor_json(const ActorInfo& info) {
-  Value locked;
-  if (info.locked)
-    locked = Value::Map{{"owner", info.locked->owner.to_string()}, {"token", info.locked->token.to_string()}};
+Value lock_json(Reader& reader, const ActorId& id, const LockInfo& lock) {
+  SystemAccess access(reader);
+  auto since = reader.get(actor::held_lock_key(lock.owner, id));
+  bool known = since && since->size() == sizeof(std::int64_t);
+  return Value::Map{{"owner", lock.owner.to_string()},
+                    {"token", lock.token.to_string()},
+                    {"since", known ? Value(format_time(WallTime(Duration(decode_counter(since))))) : Value()}};
+}
+
+Value actor_json(Reader& reader, const ActorId& id, const ActorInfo& info) {
+  Value locked = info.locked ? lock_json(reader, id, *info.locked) : Value();
   return Value::Map{
       {"state", info.state ? *info.state : Value()},
       {"version", stamp_text(info.version)},
@@ -110,9 +122,10 @@ Result<Answer> cast_many(Node& node, Transaction& txn, const Call& call) {
 }
 
 Result<Answer> get(Node& node, Transaction& txn, const Call& call) {
-  auto info = actor_of(node, call).inspect(txn);
+  Actor actor = actor_of(node, call);
+  auto info = actor.inspect(txn);
   if (!info) return wrong(info);
-  return ok(actor_json(*info));
+  return ok(actor_json(txn, actor.id(), *info));
 }
 
 Result<Answer> get_state(Node& node, Transaction& txn, const Call& call) {
@@ -143,6 +156,7 @@ void stop(Node& node, const CallPtr& call, Done done) {
 }
 
 void unlock(Node& node, const CallPtr& call, Done done) {
+  if (auto good = no_fields(call->body); !good) return done(wrong(good));
   actor_of(node, *call).unlock_async(finished(std::move(done)));
 }
 
@@ -157,14 +171,21 @@ Result<Answer> list_dead(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return wrong(page);
   Value::List items;
-  for (const DeadLetter& each : actor_of(node, call).dead_letters(txn, page->limit))
-    items.push_back(Value::Map{{"id", stamp_text(each.id)},
+  std::string last;
+  for (const DeadLetter& each : actor_of(node, call).dead_letters(txn, kDeadLettersMax)) {
+    std::string id = stamp_text(each.id) + format_version({each.id.order}).substr(8);
+    if (id <= page->after) continue;
+    if (items.size() == page->limit) break;
+    items.push_back(Value::Map{{"id", id},
                                {"type", each.type == MessageType::kCall ? "call" : "cast"},
                                {"message", each.message},
                                {"error", each.error},
                                {"attempts", each.attempts},
                                {"at", format_time(each.at)}});
-  return list_answer(std::move(items), "");
+    last = id;
+  }
+  std::string next = next_after(items.size(), *page, last);
+  return list_answer(std::move(items), std::move(next));
 }
 
 void redrive(Node& node, const CallPtr& call, Done done) {

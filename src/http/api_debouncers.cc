@@ -168,6 +168,7 @@ Result<Answer> pause(Node& node, Transaction& txn, const Call& call) {
 }
 
 Result<Answer> unpause(Node& node, Transaction& txn, const Call& call) {
+  if (auto good = no_fields(call.body); !good) return wrong(good);
   node.debouncers().in(call.space()).unpause(txn, call.param("name"));
   return get(node, txn, call);
 }

@@ -74,10 +74,10 @@ Result<Answer> list(Node&, Transaction& txn, const Call& call) {
   auto found = list_keys(txn, call.space(), std::string(call.query("prefix").value_or("")), page->after, page->limit);
   if (!found) return wrong(found);
   Value::List items;
-  for (StoredKey& each : *found)
+  for (StoredKey& each : found->keys)
     items.push_back(Value::Map{
         {"key", each.key}, {"value", std::move(each.value)}, {"version", format_version(each.version)}});
-  return list_answer(std::move(items), found->empty() ? "" : next_after(found->size(), *page, found->back().key));
+  return list_answer(std::move(items), std::move(found->next));
 }
 
 }  // namespace

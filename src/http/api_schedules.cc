@@ -95,11 +95,13 @@ Result<Answer> pause(Node& node, Transaction& txn, const Call& call) {
 }
 
 Result<Answer> unpause(Node& node, Transaction& txn, const Call& call) {
+  if (auto good = no_fields(call.body); !good) return wrong(good);
   node.schedules().in(call.space()).unpause(txn, call.param("name"));
   return get(node, txn, call);
 }
 
 Result<Answer> run(Node& node, Transaction& txn, const Call& call) {
+  if (auto good = no_fields(call.body); !good) return wrong(good);
   auto emitted = node.schedules().in(call.space()).run(txn, call.param("name"));
   return ok(Value::Map{{"id", to_string(emitted.id)}});
 }

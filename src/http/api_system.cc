@@ -132,10 +132,11 @@ std::vector<Route> system_routes(Daemon& daemon) {
     return Asynchronous{[make](const CallPtr&, Done done) { done(make()); }};
   };
   auto hold = [&daemon](bool held) {
-    return [&daemon, held] {
+    return Asynchronous{[&daemon, held](const CallPtr& call, Done done) {
+      if (auto good = no_fields(call->body); !good) return done(wrong(good));
       held ? daemon.node.hold() : daemon.node.release();
-      return ok(Value::Map{{"held", daemon.node.held()}});
-    };
+      done(ok(Value::Map{{"held", daemon.node.held()}}));
+    }};
   };
   return {
       {"GET", "/healthz", Load::kLess, at_once([] { return ok(Value::Map{{"status", "ok"}}); })},
@@ -148,8 +149,8 @@ std::vector<Route> system_routes(Daemon& daemon) {
       {"GET", "/v1/_/status", Load::kLess, look(status)},
       {"GET", "/v1/_/nodes", Load::kRead, look(nodes)},
       {"GET", "/v1/_/spaces", Load::kRead, look(spaces)},
-      {"POST", "/v1/_/hold", Load::kLess, at_once(hold(true))},
-      {"POST", "/v1/_/release", Load::kLess, at_once(hold(false))},
+      {"POST", "/v1/_/hold", Load::kLess, hold(true)},
+      {"POST", "/v1/_/release", Load::kLess, hold(false)},
       {"POST", "/v1/_/clock", Load::kWait, waits(daemon.node, advance)},
   };
 }

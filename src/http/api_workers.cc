@@ -28,6 +28,11 @@ Value describe(Daemon& daemon, Reader& reader, const std::string& space, const s
   return out;
 }
 
+bool has_settings(Reader& reader, const std::string& space, const std::string& worker) {
+  SystemAccess access(reader);
+  return reader.get(queue::settings_key(queue::worker_prefix(space, worker))).has_value();
+}
+
 /// What makes it a push worker, if there is a URL. A secret that is not given stays as it was, since nobody can read it.
 std::optional<PushSettings> read_push(Fields& fields, const std::optional<PushSettings>& before) {
   auto url = fields.text("url");
@@ -78,10 +83,9 @@ Result<Answer> set_worker(Daemon& daemon, Transaction& txn, const Call& call) {
     (void)fields.any(shown);
   if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
   Queue queue = daemon.node.queue().in(call.space());
-  WorkerInfo before = queue.worker(txn, worker);
+  bool is_new = !has_settings(txn, call.space(), worker);
   queue.configure(txn, worker, settings);
   daemon.pushers.set(txn, call.space(), worker, push);
-  bool is_new = before.settings == WorkerSettings{} && before.total + before.dead + before.completed == 0;
   return Answer{.status = is_new ? 201 : 200, .body = describe(daemon, txn, call.space(), worker)};
 }
 

@@ -141,6 +141,10 @@ bool Fields::has(std::string_view name) const {
   return found && !found->is_null();
 }
 
+Result<void> no_fields(const Value& body) {
+  return Fields(body, "the request").finish();
+}
+
 Result<void> Fields::finish() {
   if (wrong_) return std::unexpected(*wrong_);
   if (const Value::Map* map = value_.as_map())

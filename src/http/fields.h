@@ -67,4 +67,7 @@ class Fields {
   std::optional<Error> wrong_;
 };
 
+/// For what takes no fields at all. Errors: kInvalidArgument.
+Result<void> no_fields(const Value& body);
+
 }  // namespace perdure::http

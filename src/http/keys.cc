@@ -42,21 +42,25 @@ Result<std::optional<StoredKey>> get_key(Reader& reader, const std::string& spac
   return std::move(*found);
 }
 
-Result<std::vector<StoredKey>> list_keys(Reader& reader, const std::string& space, const std::string& prefix,
-                                         const std::string& after, std::size_t limit) {
+Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::string& prefix,
+                          const std::string& after, std::size_t limit) {
   SystemAccess access(reader);
   Bytes all = space_key(space);
   KeyRange range = tuple::extensions(all);
   range.begin = std::max(range.begin, tuple::pack_onto(all, prefix));
   if (!after.empty()) range.begin = std::max(range.begin, tuple::pack_onto(all, after) + '\0');
-  std::vector<StoredKey> out;
+  KeyList out;
   std::size_t bytes = 0;
-  for (const Row& row : reader.get_range(range, {.limit = limit})) {
+  for (const Row& row : reader.get_range(range, {.limit = limit + 1})) {
     auto found = decode(all, row);
     if (!found) return std::unexpected(std::move(found.error()));
-    if (!found->key.starts_with(prefix) || bytes > kPageBytesMax) break;
+    if (!found->key.starts_with(prefix)) break;
+    if (out.keys.size() == limit || bytes > kPageBytesMax) {
+      out.next = out.keys.back().key;
+      break;
+    }
     bytes += row.value.size();
-    out.push_back(std::move(*found));
+    out.keys.push_back(std::move(*found));
   }
   return out;
 }

@@ -22,8 +22,14 @@ struct StoredKey {
 Result<void> check_app_key(std::string_view key);
 /// Errors: kCorrupt.
 Result<std::optional<StoredKey>> get_key(Reader& reader, const std::string& space, const std::string& key);
-Result<std::vector<StoredKey>> list_keys(Reader& reader, const std::string& space, const std::string& prefix,
-                                         const std::string& after, std::size_t limit);
+struct KeyList {
+  std::vector<StoredKey> keys;
+  /// The key to go on after; empty if that were all.
+  std::string next;
+};
+/// As many as were asked for; fewer if their values are large.
+Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::string& prefix,
+                          const std::string& after, std::size_t limit);
 /// Errors: kTooLarge.
 Result<void> set_key(Transaction& txn, const std::string& space, const std::string& key, const Value& value);
 void clear_key(Transaction& txn, const std::string& space, const std::string& key);
