@@ -20,5 +20,6 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 
 rm -rf dist
 tsc -p tsconfig.json
+tsc -p test/types
 [ $# -gt 0 ] || set -- test/*.test.mjs
 exec node --test --test-reporter=spec "$@"

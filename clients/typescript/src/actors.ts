@@ -1,7 +1,16 @@
 import type { Scope } from "./scope.js";
 import { milliseconds } from "./time.js";
 import { segment } from "./transport.js";
-import type { ActorInfo, DeadLetter, Duration, Kind, KindSettings, Page, PageOptions, RequestOptions } from "./types.js";
+import type {
+  ActorInfo,
+  DeadLetter,
+  Duration,
+  Kind,
+  KindSettings,
+  Page,
+  PageOptions,
+  RequestOptions,
+} from "./types.js";
 
 export interface CallOptions extends RequestOptions {
   /** How long the daemon waits for the reply, 5 s if it is not said; "none" for as long as it takes. */

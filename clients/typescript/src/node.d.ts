@@ -11,9 +11,14 @@ declare module "node:crypto" {
 }
 
 declare module "node:http" {
-  interface Answer {
+  export interface Answer {
     statusCode?: number;
     headers: Record<string, string | string[] | undefined>;
+    on(event: "data", listener: (piece: Uint8Array) => void): Answer;
+    on(event: "end" | "close", listener: () => void): Answer;
+    on(event: "error", listener: (error: Error) => void): Answer;
+    resume(): void;
+    destroy(): void;
   }
   interface Asking {
     on(event: "error", listener: (error: Error) => void): Asking;
@@ -27,10 +32,6 @@ declare module "node:http" {
     signal?: AbortSignal;
   }
   export function request(options: Options, answered: (answer: Answer) => void): Asking;
-}
-
-declare module "node:stream" {
-  export const Readable: { toWeb(from: unknown): ReadableStream<Uint8Array> };
 }
 
 declare const process: { env: Record<string, string | undefined> } | undefined;

@@ -132,7 +132,8 @@ export class Keys {
   }
   /** The new version. */
   async set(key: string, value: unknown, condition: Condition = {}, options?: RequestOptions): Promise<string> {
-    const ask = { method: "PUT", path: `/keys/${segment(key)}`, body: value ?? null, ...conditional(condition) } as const;
+    const path = `/keys/${segment(key)}`;
+    const ask = { method: "PUT", path, body: value ?? null, ...conditional(condition) } as const;
     return versionOf((await this.scope.ask(ask, options)).headers);
   }
   async rm(key: string, condition: Condition = {}, options?: RequestOptions): Promise<void> {

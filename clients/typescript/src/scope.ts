@@ -16,7 +16,8 @@ export class Scope {
   }
 
   async put<T>(path: string, body: unknown, options?: RequestOptions): Promise<T> {
-    return (await this.transport.ask({ method: "PUT", path: this.base + path, body, repeat: "same" }, options)).body as T;
+    const ask: Ask = { method: "PUT", path: this.base + path, body, repeat: "same" };
+    return (await this.transport.ask(ask, options)).body as T;
   }
 
   /** With an idempotency key. */
@@ -26,7 +27,8 @@ export class Scope {
   }
 
   async remove(path: string, query: Query | object = {}, options?: RequestOptions): Promise<void> {
-    await this.transport.ask({ method: "DELETE", path: this.base + path, query: query as Query, repeat: "gone" }, options);
+    const ask: Ask = { method: "DELETE", path: this.base + path, query: query as Query, repeat: "gone" };
+    await this.transport.ask(ask, options);
   }
 
   /** What is none of these. */

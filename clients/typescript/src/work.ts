@@ -50,6 +50,7 @@ class Loop<V, R> {
   private readonly running = new Map<string, { event: ClaimedEvent<V>; stop: AbortController }>();
   private ended: Ended[] = [];
   private settling: Promise<void> | undefined;
+  private extending = false;
   private wake: () => void = () => {};
   private readonly concurrency: number;
   private readonly lock: Duration;
@@ -92,7 +93,7 @@ class Loop<V, R> {
         } catch (error) {
           if (signal?.aborted) return;
           if (error instanceof PerdureError && !error.retryable && error.status < 500) throw error;
-          this.options.onError?.(error);
+          this.report(error);
           failures += 1;
           await pause(backOff(failures), signal);
         }
@@ -120,7 +121,7 @@ class Loop<V, R> {
       bytes = JSON.stringify(result)?.length ?? 0;
       ending = { how: "complete", result };
     } catch (error) {
-      this.options.onError?.(error, event);
+      this.report(error, event);
       ending = failure(error);
     }
     if (stop.signal.aborted) {
@@ -141,7 +142,7 @@ class Loop<V, R> {
         await this.send(batch);
         failures = 0;
       } catch (error) {
-        this.options.onError?.(error);
+        this.report(error);
         const passing = !(error instanceof PerdureError) || error.retryable || error.status >= 500;
         if (passing) {
           this.ended.unshift(...batch);
@@ -175,7 +176,7 @@ class Loop<V, R> {
       settlement[how].push({ id: event.id, token: event.token, ...rest });
     }
     for (const answer of await this.client.settle(this.worker, settlement))
-      if (answer.error) this.options.onError?.(new PerdureError(answer.error.message, { status: 409, ...answer.error }));
+      if (answer.error) this.report(new PerdureError(answer.error.message, { status: 409, ...answer.error }));
     this.forget(batch);
   }
 
@@ -185,7 +186,7 @@ class Loop<V, R> {
       try {
         await this.send([each]);
       } catch (error) {
-        this.options.onError?.(error, each.event);
+        this.report(error, each.event);
         const passing = error instanceof PerdureError && error.retryable;
         if (!passing && each.ending.how === "fail") this.forget([each]);
         else this.ended.push(passing ? each : { ...each, ending: failure(error), bytes: 0 });
@@ -198,6 +199,13 @@ class Loop<V, R> {
   }
 
   private async extend(): Promise<void> {
+    if (this.extending) return;
+    this.extending = true;
+    await this.extendAll();
+    this.extending = false;
+  }
+
+  private async extendAll(): Promise<void> {
     const extend = [...this.running.values()].map(({ event: { id, token } }) => ({ id, token, lock: this.lock }));
     for (let from = 0; from < extend.length; from += batchItemsMax) {
       try {
@@ -207,8 +215,17 @@ class Loop<V, R> {
           if (!answer.ok) this.running.get(part[i]?.token ?? "")?.stop.abort(new Error("the claim is lost"));
         });
       } catch (error) {
-        this.options.onError?.(error);
+        this.report(error);
       }
+    }
+  }
+
+  /** Whatever is wrong with the listener must not end the loop. */
+  private report(error: unknown, event?: Claim): void {
+    try {
+      this.options.onError?.(error, event);
+    } catch {
+      // There is nobody left to tell.
     }
   }
 

@@ -95,7 +95,8 @@ test("actors are killed, and kinds are set, listed and removed", async (t) => {
 
 test("a state of an older schema is upgraded by the behaviour", async (t) => {
   const client = (await daemon(t)).client();
-  const first = await serve(t, behaviour("note", { init: () => "text", call: ({ state }) => ({ state, reply: state }) }));
+  const plain = behaviour("note", { init: () => "text", call: ({ state }) => ({ state, reply: state }) });
+  const first = await serve(t, plain);
   await client.kinds.set("note", { url: first });
   assert.equal(await client.actors.call("note", "n", 1), "text");
   const second = await serve(

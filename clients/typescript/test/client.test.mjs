@@ -106,7 +106,8 @@ test("debouncers make one run of many touches", async (t) => {
 test("numbers of sequences come without gaps", async (t) => {
   const client = (await daemon(t)).client();
   await client.partitions.set("p1", { types: { shop: { invoice: 1, order: 1000 } } });
-  const one = await client.partitions.append("p1", { type: "shop", workspace: 7, next: ["invoice", "invoice", "order"] });
+  const drawn = ["invoice", "invoice", "order"];
+  const one = await client.partitions.append("p1", { type: "shop", workspace: 7, next: drawn });
   assert.deepEqual(one.numbers, [1, 2, 1000]);
   const many = await client.partitions.appendMany("p1", [
     { type: "shop", workspace: 7, next: ["invoice"], payload: { a: 1 } },
@@ -204,6 +205,10 @@ test("the unix socket serves the same", async (t) => {
   const client = new Perdure({ url: `unix://${path ?? join(at.directory, "store", "perdure.sock")}`, space: "test" });
   const { id } = await client.emit("w", { a: 1 });
   assert.deepEqual((await at.client().event(id)).value, { a: 1 });
+  const stream = client.stream({ after: "0".repeat(32) });
+  assert.equal((await stream.next()).value.type, "gap");
+  assert.equal((await stream.next()).value.id, id);
+  await stream.return();
   await client.cancel(id);
 });
 
