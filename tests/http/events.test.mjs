@@ -85,11 +85,11 @@ test("delay, at and priority say when it is its turn", async () => {
   assert.deepEqual(items.map((each) => each.value), ["first", "middle", "last"]);
 });
 
-test("an id of one's own is kept, and a second event with it is refused", async () => {
+test("an id of one's own is kept, and makes a second event a duplicate", async () => {
   const space = newSpace();
   const id = "018f4e5a-0000-7000-8000-0000000000ab";
   assert.equal(await emit(space, "w", 1, { id }), id);
-  await daemon.refuse(409, "wrong_state", "POST", `/v1/${space}/events`, { worker: "w", id });
+  assert.deepEqual(await daemon.expect(200, "POST", `/v1/${space}/events`, { worker: "w", id }), { id, duplicate: true });
   assert.equal((await daemon.expect(200, "GET", `/v1/${space}/events?worker=w`)).items.length, 1);
 });
 

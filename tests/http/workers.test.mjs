@@ -74,7 +74,8 @@ test("bad settings are refused and change nothing", async () => {
     { url: "http://127.0.0.1:9/", secret: "whsec_!!!" }, { url: "http://127.0.0.1:99999/" }, [], "text",
   ];
   for (const body of bad) await daemon.refuse(400, "invalid_argument", "PUT", `/v1/${space}/workers/w`, body);
-  for (const url of ["http://example.com/", "http://10.0.0.1/", "http://169.254.169.254/latest", "http://[::ffff:10.0.0.1]/"])
+  // A name is judged by the address that is connected to, when it is.
+  for (const url of ["http://10.0.0.1/", "http://169.254.169.254/latest", "http://[::ffff:10.0.0.1]/"])
     await daemon.refuse(403, "permission_denied", "PUT", `/v1/${space}/workers/w`, { url });
   assert.deepEqual(await worker(space), before);
 });
@@ -118,7 +119,7 @@ test("a claim that waits wakes with the emit", async () => {
   const times = [];
   for (let i = 0; i < 5; ++i) {
     const waiting = claim(space, "w", { wait: "20s", max: 1 });
-    await until("the claim waits", async () => (await worker(space)).served_by > 0 || true);
+    await worker(space);
     const began = performance.now();
     await emit(space, "w");
     assert.equal((await within(5_000, "waking", waiting)).length, 1);
