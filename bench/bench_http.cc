@@ -108,8 +108,9 @@ void bench_same(const Settings& settings, const std::string& name, int connectio
   report(settings, name, [&] {
     Daemon daemon(settings);
     HttpLoad load(daemon.port(), connections);
-    Sample sample = load.run(settings.duration, {[&](int) { return request; },
-                                                 [&](int, int status, const std::string& body) { expect(status, wanted, body); }});
+    Sample sample =
+        load.run(settings.duration, {[&](int) { return request; },
+                                     [&](int, int status, const std::string& body) { expect(status, wanted, body); }});
     sample.operations *= at_once;
     sample.in_syncs = true;
     return sample;
@@ -121,12 +122,12 @@ void bench_call(const Settings& settings, const std::string& name, int connectio
   report(settings, name, [&] {
     Daemon daemon(settings);
     HttpLoad load(daemon.port(), connections);
-    Sample sample = load.run(
-        settings.duration, {[&](int i) {
-                              return HttpLoad::post("/v1/default/actors/counter/c" + std::to_string(i) + "/call",
-                                                    R"({"Add":{"by":1}})");
-                            },
-                            [&](int, int status, const std::string& body) { expect(status, 200, body); }});
+    Sample sample = load.run(settings.duration,
+                             {[&](int i) {
+                                return HttpLoad::post("/v1/default/actors/counter/c" + std::to_string(i) + "/call",
+                                                      R"({"Add":{"by":1}})");
+                              },
+                              [&](int, int status, const std::string& body) { expect(status, 200, body); }});
     sample.in_syncs = true;
     return sample;
   });
@@ -205,14 +206,15 @@ void bench_idle_polls(const Settings& settings) {
                    static_cast<unsigned long>((daemon.cpu_ticks() - ticks) * 10));
       std::_Exit(during - before < 50'000 ? 0 : 1);
     }
-    sample = load.run(std::chrono::minutes(1),
-                      {[&](int i) {
-                         auto at = static_cast<std::size_t>(i);
-                         if (asked[at]) return std::string();
-                         asked[at] = true;
-                         return HttpLoad::post("/v1/default/workers/w" + std::to_string(i) + "/claim", R"({"wait":"9s"})");
-                       },
-                       [&](int, int status, const std::string& body) { expect(status, 200, body); }});
+    sample =
+        load.run(std::chrono::minutes(1),
+                 {[&](int i) {
+                    auto at = static_cast<std::size_t>(i);
+                    if (asked[at]) return std::string();
+                    asked[at] = true;
+                    return HttpLoad::post("/v1/default/workers/w" + std::to_string(i) + "/claim", R"({"wait":"9s"})");
+                  },
+                  [&](int, int status, const std::string& body) { expect(status, 200, body); }});
     int status = 0;
     ::waitpid(watcher, &status, 0);
     if (status != 0) give_up("1000 idle polls cost more than 50 MB");

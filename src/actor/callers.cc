@@ -86,7 +86,8 @@ void Callers::wait_on(Watch watch, const ActorId& actor, const Caller& caller, s
   {
     MutexLock lock(mutex_);
     closed = closed_;
-    if (!closed) waiting_.insert_or_assign(waiter.get(), waiter);
+    if (!closed && waiter->place == 0) waiter->place = ++last_place_;
+    if (!closed) waiting_.insert_or_assign(waiter->place, waiter);
   }
   if (closed) return (void)waiter->answer(std::unexpected(closed_meanwhile(closed->message)));
   // Before it can fire: then there will be another in its place.
@@ -97,19 +98,19 @@ void Callers::wait_on(Watch watch, const ActorId& actor, const Caller& caller, s
 void Callers::answer(Waiter& waiter, Result<Value> reply) {
   {
     MutexLock lock(mutex_);
-    waiting_.erase(&waiter);
+    waiting_.erase(waiter.place);
   }
   waiter.answer(std::move(reply));
 }
 
 void Callers::close(const Error& why) {
-  std::map<Waiter*, std::shared_ptr<Waiter>> waiting;
+  std::map<std::uint64_t, std::shared_ptr<Waiter>> waiting;
   {
     MutexLock lock(mutex_);
     closed_ = why;
     waiting.swap(waiting_);
   }
-  for (const auto& [key, waiter] : waiting) waiter->answer(std::unexpected(closed_meanwhile(why.message)));
+  for (const auto& [place, waiter] : waiting) waiter->answer(std::unexpected(closed_meanwhile(why.message)));
 }
 
 void Callers::await(const ActorId& actor, const Caller& caller, std::shared_ptr<Waiter> waiter) {

@@ -46,8 +46,9 @@ class Callers {
   ActorsImpl& home_;
   std::atomic<std::uint64_t> last_number_ = 0;
   Mutex mutex_;
-  /// Those who wait for a watch. Several may wait for the same call.
-  std::map<Waiter*, std::shared_ptr<Waiter>> waiting_ PERDURE_GUARDED_BY(mutex_);
+  /// Those who wait for a watch, in the order in which they came: several may wait for the same call.
+  std::map<std::uint64_t, std::shared_ptr<Waiter>> waiting_ PERDURE_GUARDED_BY(mutex_);
+  std::uint64_t last_place_ PERDURE_GUARDED_BY(mutex_) = 0;
   std::optional<Error> closed_ PERDURE_GUARDED_BY(mutex_);
 };
 

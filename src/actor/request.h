@@ -17,6 +17,8 @@ class Waiter {
   explicit Waiter(ValueDone done, ReplyRows rows = ReplyRows::kClear)
       : keeps_(rows == ReplyRows::kKeep), done_(std::move(done)) {}
 
+  /// Of those who wait in Callers, who guards it; 0 for none.
+  std::uint64_t place = 0;
   /// Whether the rows that it waits for stay when it is answered.
   bool keeps() const { return keeps_; }
   /// False if it has been answered before.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/run.h"
-#include "http/scripted_server.h"
+#include "http/http_test_daemon.h"
 
 namespace perdure::cli {
 

@@ -22,7 +22,8 @@ struct AdmissionLimits {
 
 class Admission {
  public:
-  explicit Admission(const AdmissionLimits& limits) : limits_{limits.reads, limits.more, limits.less, limits.waits, limits.waits} {}
+  explicit Admission(const AdmissionLimits& limits)
+      : limits_{limits.reads, limits.more, limits.less, limits.waits, limits.waits} {}
 
   /// False if there are too many of its kind; otherwise `leave` it.
   bool enter(Load load) {

@@ -44,6 +44,11 @@ Result<void> check_param(std::string_view name, std::string_view value) {
   return session::check_short_name(value, "the " + std::string(name));
 }
 
+/// What happens once however often it is asked for belongs to a space.
+bool is_keyed(const Route& route) {
+  return route.method == "POST" && route.pattern.starts_with("/v1/{space}/");
+}
+
 }  // namespace
 
 Api::Api(Node& node, std::vector<Route> routes, ApiOptions options)
@@ -82,29 +87,61 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
     call->body = std::move(*body);
   }
   if (!admission_.enter(match.route->load))
-    return exchange->answer(problem(429, "limit_exceeded",
-                                    "more requests are under way than this daemon takes on at once; try again"));
+    return exchange->answer(
+        problem(429, "limit_exceeded", "more requests are under way than this daemon takes on at once; try again"));
   run(*match.route, std::make_shared<Visit>(*this, *match.route, std::move(call)));
 }
 
 void Api::run(const Route& route, std::shared_ptr<Visit> visit) {
   if (const auto* handler = std::get_if<InTransaction>(&route.handler)) return transact(*handler, std::move(visit));
-  if (const auto* handler = std::get_if<Blocking>(&route.handler)) return block(*handler, std::move(visit));
   if (const auto* handler = std::get_if<Raw>(&route.handler)) return handler->run(visit->call);
-  if (const auto* handler = std::get_if<Asynchronous>(&route.handler)) return wait(*handler, std::move(visit));
+  bool keyed = is_keyed(route) && visit->call->header("Idempotency-Key");
+  if (const auto* handler = std::get_if<Blocking>(&route.handler))
+    return keyed ? keep_after(blocking(*handler), std::move(visit)) : begin(blocking(*handler), visit);
+  if (const auto* handler = std::get_if<Asynchronous>(&route.handler)) {
+    bool after = keyed && handler->key == Asynchronous::Key::kKeptAfter;
+    return after ? keep_after(handler->run, std::move(visit)) : begin(handler->run, visit);
+  }
   const auto& handler = std::get<WithOrWithoutKey>(route.handler);
-  if (visit->call->header("Idempotency-Key")) return transact(handler.with, std::move(visit));
-  wait(handler.without, std::move(visit));
+  if (keyed) return transact(handler.with, std::move(visit));
+  begin(handler.without.run, visit);
 }
 
-void Api::wait(const Asynchronous& handler, std::shared_ptr<Visit> visit) {
-  CallPtr call = visit->call;
-  handler.run(std::move(call), [this, visit](Result<Answer> result) { answer(*visit, std::move(result)); });
+void Api::begin(const Begin& begin, const std::shared_ptr<Visit>& visit) {
+  begin(visit->call, [this, visit](Result<Answer> result) { answer(*visit, std::move(result)); });
+}
+
+void Api::keep_after(Begin begin, std::shared_ptr<Visit> visit) {
+  auto given = IdempotencyKey::of(*visit->call);
+  if (!given) return answer(*visit, std::unexpected(std::move(given.error())));
+  IdempotencyKey key = **given;
+  auto keep_it = [this, visit, key](Result<Answer> result) {
+    if (!result) return answer(*visit, std::move(result));
+    auto body = [this, key, made = *result](Transaction& txn) { keep(txn, key, {.answer = made}, node_.now()); };
+    auto kept = [this, visit, made = *result](const Result<void>&) { answer(*visit, made); };
+    node_.store().transact_async(std::move(body), std::move(kept), {.reserve = Reserve::kMayUse});
+  };
+  auto look = [this, key](Transaction& txn) { return find_kept(txn, key, node_.now()); };
+  auto found = [this, visit, key, begin = std::move(begin), keep_it](Result<std::optional<Kept>> kept) {
+    if (!kept) return answer(*visit, std::unexpected(std::move(kept.error())));
+    if (*kept) return answer(*visit, answer_of(std::move(**kept), key.key));
+    begin(visit->call, keep_it);
+  };
+  node_.store().transact_async(std::move(look), std::move(found));
+}
+
+Api::Begin Api::blocking(const Blocking& handler) {
+  return [this, &handler](CallPtr call, Done done) {
+    auto shared = std::make_shared<Done>(std::move(done));
+    pool_->run(
+        {.run = [&handler, call, shared] { (*shared)(handler.run(*call)); },
+         .dropped = [shared] { (*shared)(fail(ErrorCode::kClosed, "this daemon stops; try again when it is back")); }});
+  };
 }
 
 void Api::transact(const InTransaction& handler, std::shared_ptr<Visit> visit) {
   std::optional<IdempotencyKey> key;
-  if (visit->route.method == "POST" && visit->route.pattern.starts_with("/v1/{space}/")) {
+  if (is_keyed(visit->route)) {
     auto given = IdempotencyKey::of(*visit->call);
     if (!given) return answer(*visit, std::unexpected(std::move(given.error())));
     key = std::move(*given);
@@ -136,13 +173,6 @@ void Api::stop_waiting() {
   Error error{ErrorCode::kCommitUnknown,
               "this daemon stops; what was asked for goes on without it, so ask again when it is back"};
   for (const CallPtr& call : calls) call->exchange().answer(problem(error));
-}
-
-void Api::block(const Blocking& handler, std::shared_ptr<Visit> visit) {
-  pool_->run({.run = [this, &handler, visit] { answer(*visit, handler.run(*visit->call)); },
-              .dropped = [this, visit] {
-                answer(*visit, fail(ErrorCode::kClosed, "this daemon stops; try again when it is back"));
-              }});
 }
 
 void Api::answer(Visit& visit, Result<Answer> answer) {

@@ -55,8 +55,12 @@ class Api {
   struct Visit;
   void run(const Route& route, std::shared_ptr<Visit> visit);
   void transact(const InTransaction& handler, std::shared_ptr<Visit> visit);
-  void wait(const Asynchronous& handler, std::shared_ptr<Visit> visit);
-  void block(const Blocking& handler, std::shared_ptr<Visit> visit);
+  using Begin = std::function<void(CallPtr, Done)>;
+  /// Begins it, unless its answer was kept; keeps the answer.
+  void keep_after(Begin begin, std::shared_ptr<Visit> visit);
+  void begin(const Begin& begin, const std::shared_ptr<Visit>& visit);
+  /// On a thread for such work.
+  Begin blocking(const Blocking& handler);
   void answer(Visit& visit, Result<Answer> answer);
 
   Node& node_;

@@ -141,8 +141,10 @@ Result<Answer> get_state(Node& node, Transaction& txn, const Call& call) {
 Result<Answer> list(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return wrong(page);
-  auto ids = node.actors().in(call.space()).list(
-      txn, call.param("kind"), {std::string(call.query("prefix").value_or("")), page->after, page->limit});
+  auto ids =
+      node.actors()
+          .in(call.space())
+          .list(txn, call.param("kind"), {std::string(call.query("prefix").value_or("")), page->after, page->limit});
   Value::List items;
   for (const std::string& id : ids) items.push_back(Value::Map{{"id", id}});
   return list_answer(std::move(items), ids.empty() ? "" : next_after(ids.size(), *page, ids.back()));
@@ -193,11 +195,11 @@ void redrive(Node& node, const CallPtr& call, Done done) {
   (void)fields.boolean("all");
   auto limit = fields.integer("limit", 1, 1'000).value_or(1'000);
   if (auto good = fields.finish(); !good) return done(wrong(good));
-  actor_of(node, *call).redrive_async(static_cast<std::size_t>(limit),
-                                      [done = std::move(done)](Result<std::uint64_t> count) mutable {
-                                        if (!count) return done(wrong(count));
-                                        done(ok(Value::Map{{"redriven", number_value(*count)}}));
-                                      });
+  actor_of(node, *call)
+      .redrive_async(static_cast<std::size_t>(limit), [done = std::move(done)](Result<std::uint64_t> count) mutable {
+        if (!count) return done(wrong(count));
+        done(ok(Value::Map{{"redriven", number_value(*count)}}));
+      });
 }
 
 }  // namespace
@@ -209,7 +211,7 @@ std::vector<Route> actor_routes(Node& node) {
       {"GET", one, Load::kRead, looks(node, get)},
       {"DELETE", one, Load::kLess, waits(node, kill)},
       {"GET", one + "/state", Load::kRead, looks(node, get_state)},
-      {"POST", one + "/call", Load::kWait, waits(node, call_actor)},
+      {"POST", one + "/call", Load::kWait, waits(node, call_actor, Asynchronous::Key::kItsOwn)},
       {"POST", one + "/cast", Load::kMore,
        WithOrWithoutKey{changes(node, cast_in, Reserve::kKeepOut), waits(node, cast)}},
       {"POST", one + "/cast_many", Load::kMore, changes(node, cast_many, Reserve::kKeepOut)},

@@ -127,11 +127,13 @@ Answer touched(const Window& window) {
 
 /// Without an idempotency key, touches of one key that come at once are one transaction.
 void touch(Node& node, const CallPtr& call, Done done) {
-  node.debouncers().in(call->space()).touch_async(
-      call->param("name"), call->param("key"), call->body, [done = std::move(done)](Result<Window> window) mutable {
-        if (!window) return done(wrong(window));
-        done(touched(*window));
-      });
+  node.debouncers()
+      .in(call->space())
+      .touch_async(call->param("name"), call->param("key"), call->body,
+                   [done = std::move(done)](Result<Window> window) mutable {
+                     if (!window) return done(wrong(window));
+                     done(touched(*window));
+                   });
 }
 
 Result<Answer> touch_in(Node& node, Transaction& txn, const Call& call) {

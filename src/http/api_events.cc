@@ -81,7 +81,8 @@ Result<Answer> get_event(Node& node, Transaction& txn, const Call& call) {
 Result<Answer> list_events(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return wrong(page);
-  EventFilter filter{.worker = std::string(call.query("worker").value_or("")), .after = page->after, .limit = page->limit};
+  EventFilter filter{
+      .worker = std::string(call.query("worker").value_or("")), .after = page->after, .limit = page->limit};
   if (filter.worker.empty())
     return fail(ErrorCode::kInvalidArgument, "name the worker whose events you mean, with ?worker=");
   if (auto name = call.query("state")) {
@@ -108,7 +109,11 @@ Result<Answer> why_event(Node& node, Transaction& txn, const Call& call) {
   auto id = event_id(call);
   if (!id) return wrong(id);
   auto why = node.queue().in(call.space()).why(txn, *id);
-  if (!why) return std::unexpected(std::move(why.error()));
+  if (!why) return wrong(why);
+  if (node.held()) {
+    why->text = "this daemon is held, and dispatches nothing until it is released; " + why->text;
+    why->reasons.insert(why->reasons.begin(), {.code = "held", .text = "this daemon is held"});
+  }
   return ok(why_json(*why));
 }
 
@@ -117,13 +122,16 @@ void history(Node& node, const CallPtr& call, Done done) {
   if (!id) return done(std::unexpected(std::move(id.error())));
   auto wait = call->query_duration("wait");
   if (!wait) return done(std::unexpected(std::move(wait.error())));
-  node.queue().in(call->space()).wait_async(
-      *id, wait->value_or(Duration::zero()), [done = std::move(done), id = *id](Result<EndedEvent> ended) mutable {
-        if (ended) return done(ok(ended_json(*ended)));
-        if (ended.error().code == ErrorCode::kDeadline)
-          return done(fail(ErrorCode::kNotFound, "event " + to_string(id) + " has not ended yet; wait for it with ?wait="));
-        done(std::unexpected(std::move(ended.error())));
-      });
+  node.queue()
+      .in(call->space())
+      .wait_async(
+          *id, wait->value_or(Duration::zero()), [done = std::move(done), id = *id](Result<EndedEvent> ended) mutable {
+            if (ended) return done(ok(ended_json(*ended)));
+            if (ended.error().code == ErrorCode::kDeadline)
+              return done(
+                  fail(ErrorCode::kNotFound, "event " + to_string(id) + " has not ended yet; wait for it with ?wait="));
+            done(std::unexpected(std::move(ended.error())));
+          });
 }
 
 struct Claim {

@@ -41,9 +41,8 @@ Result<Answer> get(Node&, Transaction& txn, const Call& call) {
   auto found = get_key(txn, call.space(), call.param("key"));
   if (!found) return wrong(found);
   if (!*found) return fail(ErrorCode::kNotFound, "there is no key '" + call.param("key") + "'");
-  return Answer{.body = std::move((*found)->value),
-                .show_version = Answer::ShowVersion::kETag,
-                .version = (*found)->version};
+  return Answer{
+      .body = std::move((*found)->value), .show_version = Answer::ShowVersion::kETag, .version = (*found)->version};
 }
 
 Result<Answer> put(Node&, Transaction& txn, const Call& call) {
@@ -75,8 +74,8 @@ Result<Answer> list(Node&, Transaction& txn, const Call& call) {
   if (!found) return wrong(found);
   Value::List items;
   for (StoredKey& each : found->keys)
-    items.push_back(Value::Map{
-        {"key", each.key}, {"value", std::move(each.value)}, {"version", format_version(each.version)}});
+    items.push_back(
+        Value::Map{{"key", each.key}, {"value", std::move(each.value)}, {"version", format_version(each.version)}});
   return list_answer(std::move(items), std::move(found->next));
 }
 

@@ -127,9 +127,9 @@ Result<Answer> append(Node& node, Transaction& txn, const Call& call) {
 Value entry_json(const LogEntry& entry) {
   Value::List numbers;
   for (const auto& [sequence, number] : entry.numbers) numbers.push_back(pair_value(sequence, number_value(number)));
-  return Value::Map{{"offset", number_value(entry.offset)},       {"type", entry.type},
-                    {"workspace", number_value(entry.workspace)}, {"numbers", std::move(numbers)},
-                    {"payload", entry.payload},                   {"at", format_time(entry.at)}};
+  return Value::Map{
+      {"offset", number_value(entry.offset)}, {"type", entry.type},       {"workspace", number_value(entry.workspace)},
+      {"numbers", std::move(numbers)},        {"payload", entry.payload}, {"at", format_time(entry.at)}};
 }
 
 Result<Answer> log(Node& node, Transaction& txn, const Call& call) {

@@ -14,10 +14,7 @@ namespace {
 constexpr Duration kComment = std::chrono::seconds(15);
 
 Value change_json(const Change& change) {
-  Value::Map out{{"type", change.type},
-                 {"name", change.name},
-                 {"state", change.state},
-                 {"at", format_time(change.at)}};
+  Value::Map out{{"type", change.type}, {"name", change.name}, {"state", change.state}, {"at", format_time(change.at)}};
   if (!change.id.empty()) out.emplace("id", change.id);
   if (change.attempt > 0) out.emplace("attempt", change.attempt);
   if (change.count > 0) out.emplace("count", number_value(change.count));
@@ -46,9 +43,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   void start() {
     gone_ = call_->exchange().gone();
-    Response head{200,
-                  {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}},
-                  {}};
+    Response head{
+        200, {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}}, {}};
     out_ = call_->exchange().stream(std::move(head));
     gone_.then([weak = weak_from_this()] {
       if (auto self = weak.lock()) self->stop();

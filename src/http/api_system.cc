@@ -128,9 +128,7 @@ std::vector<Route> system_routes(Daemon& daemon) {
   auto look = [&daemon](auto handler) {
     return InTransaction{[&daemon, handler](Transaction& txn, const Call& call) { return handler(daemon, txn, call); }};
   };
-  auto at_once = [](auto make) {
-    return Asynchronous{[make](const CallPtr&, Done done) { done(make()); }};
-  };
+  auto at_once = [](auto make) { return Asynchronous{[make](const CallPtr&, Done done) { done(make()); }}; };
   auto hold = [&daemon](bool held) {
     return Asynchronous{[&daemon, held](const CallPtr& call, Done done) {
       if (auto good = no_fields(call->body); !good) return done(wrong(good));

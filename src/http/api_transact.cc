@@ -51,8 +51,7 @@ class Doing {
 
   bool count(std::size_t items) {
     items_ += items;
-    if (items_ > kItemsMax)
-      refuse({ErrorCode::kTooLarge, "a transaction has at most 1000 items; this one has more"});
+    if (items_ > kItemsMax) refuse({ErrorCode::kTooLarge, "a transaction has at most 1000 items; this one has more"});
     return !error_;
   }
   void refuse(Error error) {

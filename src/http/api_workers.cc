@@ -33,7 +33,8 @@ bool has_settings(Reader& reader, const std::string& space, const std::string& w
   return reader.get(queue::settings_key(queue::worker_prefix(space, worker))).has_value();
 }
 
-/// What makes it a push worker, if there is a URL. A secret that is not given stays as it was, since nobody can read it.
+/// What makes it a push worker, if there is a URL. A secret that is not given stays as it was, since nobody can read
+/// it.
 std::optional<PushSettings> read_push(Fields& fields, const std::optional<PushSettings>& before) {
   auto url = fields.text("url");
   auto secret = fields.text("secret");
@@ -62,7 +63,8 @@ Result<Answer> list_workers(Daemon& daemon, Transaction& txn, const Call& call) 
 
 Result<Answer> get_worker(Daemon& daemon, Transaction& txn, const Call& call) {
   const std::string& worker = call.param("worker");
-  if (auto good = session::check_short_name(worker, "the worker"); !good) return std::unexpected(std::move(good.error()));
+  if (auto good = session::check_short_name(worker, "the worker"); !good)
+    return std::unexpected(std::move(good.error()));
   return ok(describe(daemon, txn, call.space(), worker));
 }
 
@@ -78,8 +80,8 @@ Result<Answer> set_worker(Daemon& daemon, Transaction& txn, const Call& call) {
   settings.losses_max = static_cast<int>(fields.integer("losses_max", 0, 1'000'000).value_or(settings.losses_max));
   auto push = read_push(fields, daemon.pushers.get(txn, call.space(), worker));
   // What GET adds is no setting; a worker can be put back as it was read.
-  for (const char* shown : {"worker", "state", "rules", "counts", "oldest", "completed", "failed", "dropped", "cancelled",
-                            "lost", "served_by"})
+  for (const char* shown : {"worker", "state", "rules", "counts", "oldest", "completed", "failed", "dropped",
+                            "cancelled", "lost", "served_by"})
     (void)fields.any(shown);
   if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
   Queue queue = daemon.node.queue().in(call.space());
@@ -114,23 +116,34 @@ Result<Answer> remove_rule(Daemon& daemon, Transaction& txn, const Call& call, R
   return ok(describe(daemon, txn, call.space(), call.param("worker")));
 }
 
+WallTime ready_since(const Claimed& event) {
+  return std::max(event.enqueued_at,
+                  WallTime(std::min(event.delay_until, std::chrono::floor<DueTime::duration>(
+                                                           event.locked_at.value_or(event.enqueued_at)))));
+}
+
 Value claims_json(const std::vector<Claimed>& claimed) {
   Value::List items;
   for (const Claimed& each : claimed) items.push_back(claimed_json(each));
   return Value::Map{{"items", std::move(items)}};
 }
 
-void claim_now(Node& node, const Call& call, const ClaimOptions& options, Done done) {
-  node.queue().in(call.space()).claim_async(
-      call.param("worker"), options, [done = std::move(done)](Result<std::vector<Claimed>> claimed) mutable {
-        if (!claimed) return done(wrong(claimed));
-        done(ok(claims_json(*claimed)));
-      });
+void claim_now(Daemon& daemon, const Call& call, const ClaimOptions& options, Done done) {
+  daemon.node.queue()
+      .in(call.space())
+      .claim_async(call.param("worker"), options,
+                   [&daemon, done = std::move(done)](Result<std::vector<Claimed>> claimed) mutable {
+                     if (!claimed) return done(wrong(claimed));
+                     WallTime now = daemon.node.now();
+                     for (const Claimed& each : *claimed) daemon.metrics.claimed(each.id, now - ready_since(each));
+                     done(ok(claims_json(*claimed)));
+                   });
 }
 
 /// Keeps the answer in the transaction that claims. The tokens get their version with that commit, which is also the
 /// version of the row that is kept: so a repeat can say what they are.
-void claim_once(Node& node, const CallPtr& call, ClaimOptions options, const IdempotencyKey& key, Done done) {
+void claim_once(Daemon& daemon, const CallPtr& call, ClaimOptions options, const IdempotencyKey& key, Done done) {
+  Node& node = daemon.node;
   options.also = [&node, key](Transaction& txn, const std::vector<Claimed>& claimed) {
     auto kept = in_txn(txn, find_kept(txn, key, node.now()));
     if (kept)
@@ -140,15 +153,15 @@ void claim_once(Node& node, const CallPtr& call, ClaimOptions options, const Ide
     keep(txn, key, {.answer = std::move(answer)}, node.now());
   };
   auto look = [&node, key](Transaction& txn) { return find_kept(txn, key, node.now()); };
-  auto found = [&node, call, options, key, done = std::move(done)](Result<std::optional<Kept>> kept) mutable {
+  auto found = [&daemon, call, options, key, done = std::move(done)](Result<std::optional<Kept>> kept) mutable {
     if (!kept) return done(wrong(kept));
     if (*kept) return done(answer_of(std::move(**kept), key.key));
-    claim_now(node, *call, options, std::move(done));
+    claim_now(daemon, *call, options, std::move(done));
   };
   node.store().transact_async(std::move(look), std::move(found));
 }
 
-void claim(Node& node, const CallPtr& call, Done done) {
+void claim(Daemon& daemon, const CallPtr& call, Done done) {
   Fields fields(call->body, "the claim");
   ClaimOptions options;
   options.max = static_cast<std::size_t>(fields.integer("max", 1, 1'000).value_or(10));
@@ -160,8 +173,8 @@ void claim(Node& node, const CallPtr& call, Done done) {
   if (options.wait > Duration::zero()) options.cancel = call->exchange().gone();
   auto key = IdempotencyKey::of(*call);
   if (!key) return done(wrong(key));
-  if (*key) return claim_once(node, call, options, **key, std::move(done));
-  claim_now(node, *call, options, std::move(done));
+  if (*key) return claim_once(daemon, call, options, **key, std::move(done));
+  claim_now(daemon, *call, options, std::move(done));
 }
 
 /// One end of a claim, of those that are settled together.
@@ -249,15 +262,16 @@ Value settle_one(Queue& queue, Transaction& txn, Ending& ending) {
 }
 
 /// All in one transaction: with "atomic" one that is stale refuses all, otherwise it is answered as such.
-Result<Answer> settle(Node& node, Transaction& txn, const Call& call) {
+Result<Answer> settle(Daemon& daemon, Transaction& txn, const Call& call) {
   Fields fields(call.body, "the request");
   auto endings = read_endings(fields);
   bool atomic = fields.boolean("atomic").value_or(false);
   if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
   if (!endings) return std::unexpected(std::move(endings.error()));
-  Queue queue = node.queue().in(call.space());
+  Queue queue = daemon.node.queue().in(call.space());
   Value::List items;
   for (Ending& ending : *endings) {
+    if (ending.how != Ending::How::kExtend) daemon.metrics.settled(ending.id);
     Standing standing = atomic ? Standing::kHeld : look_at(txn, call.space(), ending);
     if (standing == Standing::kHeld) {
       items.push_back(settle_one(queue, txn, ending));
@@ -274,8 +288,12 @@ Result<Answer> settle(Node& node, Transaction& txn, const Call& call) {
 Result<Answer> list_dead(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return std::unexpected(std::move(page.error()));
-  auto found = node.queue().in(call.space()).list(
-      txn, {.worker = call.param("worker"), .state = EventState::kDead, .after = page->after, .limit = page->limit});
+  auto found =
+      node.queue()
+          .in(call.space())
+          .list(
+              txn,
+              {.worker = call.param("worker"), .state = EventState::kDead, .after = page->after, .limit = page->limit});
   if (!found) return std::unexpected(std::move(found.error()));
   Value::List items;
   for (const Event& event : found->events) items.push_back(event_json(event));
@@ -345,8 +363,10 @@ std::vector<Route> worker_routes(Daemon& daemon) {
       {"POST", one + "/unpause", Load::kLess, rule(remove_rule, Rule::Type::kPause)},
       {"POST", one + "/block", Load::kLess, rule(add_rule, Rule::Type::kBlock)},
       {"POST", one + "/unblock", Load::kLess, rule(remove_rule, Rule::Type::kBlock)},
-      {"POST", one + "/claim", Load::kPoll, waits(node, claim)},
-      {"POST", one + "/settle", Load::kLess, changes(node, settle)},
+      {"POST", one + "/claim", Load::kPoll,
+       Asynchronous{[&daemon](const CallPtr& call, Done done) { claim(daemon, call, std::move(done)); },
+                    Asynchronous::Key::kItsOwn}},
+      {"POST", one + "/settle", Load::kLess, change(settle)},
       {"GET", one + "/dead", Load::kRead, looks(node, list_dead)},
       {"POST", one + "/dead/redrive", Load::kLess, blocks(node, redrive)},
       {"GET", one + "/attempts", Load::kRead, looks(node, list_attempts)},

@@ -21,8 +21,8 @@ InTransaction changes(Node& node, F run, Reserve reserve = Reserve::kMayUse) {
           perdure::Body::kShort, reserve};
 }
 template <class F>
-Asynchronous waits(Node& node, F run) {
-  return {[&node, run](CallPtr call, Done done) { run(node, call, std::move(done)); }};
+Asynchronous waits(Node& node, F run, Asynchronous::Key key = Asynchronous::Key::kKeptAfter) {
+  return {[&node, run](CallPtr call, Done done) { run(node, call, std::move(done)); }, key};
 }
 template <class F>
 Blocking blocks(Node& node, F run) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "http/scripted_server.h"
+#include "http/http_test_daemon.h"
 #include "runtime/latch.h"
 
 namespace perdure::http {

@@ -22,7 +22,8 @@ namespace perdure::http {
 /// Shared by the steps of answering it; read by one thread at a time.
 class Call {
  public:
-  Call(std::shared_ptr<Exchange> exchange, Target target) : exchange_(std::move(exchange)), target_(std::move(target)) {}
+  Call(std::shared_ptr<Exchange> exchange, Target target)
+      : exchange_(std::move(exchange)), target_(std::move(target)) {}
 
   Exchange& exchange() const { return *exchange_; }
   const Request& request() const { return exchange_->request(); }
@@ -102,9 +103,13 @@ struct InTransaction {
   perdure::Body body = perdure::Body::kOptimistic;
   Reserve reserve = Reserve::kKeepOut;
 };
-/// One that answers later, and sees to the idempotency key itself. It must not block.
+/// One that answers later. It must not block.
 struct Asynchronous {
   std::function<void(CallPtr, Done)> run;
+  /// Whose the idempotency key of a POST is. What is not a transaction has its answer kept right after it: only a crash
+  /// between the two makes a repeat do it again.
+  enum class Key { kKeptAfter, kItsOwn };
+  Key key = Key::kKeptAfter;
 };
 /// One that is quicker where there is no idempotency key to see to.
 struct WithOrWithoutKey {

@@ -110,7 +110,7 @@ bool Connections::stop(Duration grace) {
 }
 
 Connection::Connection(std::shared_ptr<Connections> home, Socket socket, Where where)
-    : home_(std::move(home)), where_(where), stream_(std::move(socket)), buffer_(home_->limits.head_bytes_max * 2) {}
+    : home_(std::move(home)), where_(where), stream_(std::move(socket)), buffer_(home_->limits.head_bytes_max) {}
 
 Connection::~Connection() {
   home_->remove(*this);
@@ -167,6 +167,12 @@ void Connection::read_head() {
 }
 
 void Connection::read_body() {
+  // Where the body ends must not be a matter of opinion: what one server takes for it, another takes for a request.
+  if (parser_->get().count(beast::http::field::transfer_encoding) > 0 && !parser_->chunked()) {
+    keep_ = false;
+    unread_ = true;
+    return send(problem(400, "invalid_argument", "the only Transfer-Encoding that is known is 'chunked'"));
+  }
   if (parser_->is_done()) return handle();
   stream_.expires_after(home_->limits.body_time);
   auto read_rest = [self = shared_from_this()] {
@@ -207,9 +213,9 @@ void Connection::refuse(Code code) {
   if (code == beast::error::timeout)
     return send(problem(408, "deadline", "the request did not come in time; send its head and body without pauses"));
   if (code == error::body_limit)
-    return send(problem(413, "too_large",
-                        "the body has more than " + std::to_string(home_->limits.body_bytes_max >> 20) +
-                            " MiB; send less at once"));
+    return send(problem(
+        413, "too_large",
+        "the body has more than " + std::to_string(home_->limits.body_bytes_max >> 20) + " MiB; send less at once"));
   if (code == error::header_limit || code == error::buffer_overflow)
     return send(problem(431, "too_large", "the head of the request is too long"));
   if (code.category() == make_error_code(error::bad_method).category() && code != error::partial_message)
@@ -264,9 +270,10 @@ void Connection::drain(std::size_t left) {
 void Connection::begin_stream(Response head) {
   on_strand([head = std::move(head)](Connection& self) {
     if (self.state_ != State::kHandling) return;
+    self.keep_ = false;
+    if (self.head_only_) return self.send({head.status, head.headers, {}});
     self.state_ = State::kStreaming;
     // It ends with the connection, so that nobody has to wait for what is left of it.
-    self.keep_ = false;
     self.out_head_ = head_text(head, Body::kChunked, Keep::kClose);
   });
 }

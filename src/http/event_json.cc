@@ -88,9 +88,12 @@ Value claimed_json(const Claimed& event) {
 
 Value ended_json(const EndedEvent& event) {
   return Value::Map{
-      {"id", to_string(event.id)},       {"worker", event.worker},
-      {"state", name_of(event.how)},     {"result", event.result},
-      {"attempts", event.attempts},      {"finished_at", format_time(event.finished_at)},
+      {"id", to_string(event.id)},
+      {"worker", event.worker},
+      {"state", name_of(event.how)},
+      {"result", event.result},
+      {"attempts", event.attempts},
+      {"finished_at", format_time(event.finished_at)},
       {"last_error", text_or_null(event.last_error)},
   };
 }
@@ -98,19 +101,21 @@ Value ended_json(const EndedEvent& event) {
 Value why_json(const Why& why) {
   Value::List reasons;
   for (const Why::Reason& each : why.reasons)
-    reasons.push_back(Value::Map{{"code", each.code},
-                                 {"text", each.text},
-                                 {"since", time_or_null(each.since)},
-                                 {"by", text_or_null(each.by)}});
+    reasons.push_back(Value::Map{
+        {"code", each.code}, {"text", each.text}, {"since", time_or_null(each.since)}, {"by", text_or_null(each.by)}});
   return Value::Map{{"why", why.text}, {"reasons", std::move(reasons)}};
 }
 
 Value attempt_json(const AttemptRecord& record) {
   return Value::Map{
-      {"event", to_string(record.event)},        {"attempt", record.attempt},
-      {"outcome", name_of(record.outcome)},      {"started", format_time(record.started)},
-      {"ended", format_time(record.ended)},      {"value", record.value},
-      {"result", record.result},                 {"error", text_or_null(record.error)},
+      {"event", to_string(record.event)},
+      {"attempt", record.attempt},
+      {"outcome", name_of(record.outcome)},
+      {"started", format_time(record.started)},
+      {"ended", format_time(record.ended)},
+      {"value", record.value},
+      {"result", record.result},
+      {"error", text_or_null(record.error)},
   };
 }
 

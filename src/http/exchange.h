@@ -32,8 +32,8 @@ class Exchange {
   virtual void answer(Response response) = 0;
   /// Instead of `answer`: the status and the headers now, the body by and by.
   virtual std::shared_ptr<ResponseStream> stream(Response head) = 0;
-  /// Given when the client has gone away, or the server stops and everybody who waits should come to an end. To find out
-  /// costs something, so it is done from the first time that this is asked for.
+  /// Given when the client has gone away, or the server stops and everybody who waits should come to an end. To find
+  /// out costs something, so it is done from the first time that this is asked for.
   virtual CancelSignal gone() = 0;
 
  protected:

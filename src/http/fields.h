@@ -5,8 +5,8 @@
 //     auto delay = fields.duration("delay");
 //     if (auto good = fields.finish(); !good) return std::unexpected(good.error());
 //
-// The first thing that is wrong is remembered, and whatever is read after it is empty; finish() answers with it. It also
-// refuses fields that nobody has asked for, so that a misspelt one is not silently without effect.
+// The first thing that is wrong is remembered, and whatever is read after it is empty; finish() answers with it. It
+// also refuses fields that nobody has asked for, so that a misspelt one is not silently without effect.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ TEST(Fields, WhatIsNoObjectHasNoFields) {
   Value body = Value::List{};
   Fields fields(body, "the request");
   EXPECT_EQ(fields.text("a"), std::nullopt);
-  EXPECT_EQ(error_of(fields), "the request must be a JSON object, and not list");
+  EXPECT_EQ(error_of(fields), "the request must be a JSON object, and not a list");
   Value nothing;
   Fields none(nothing, "it");
   EXPECT_EQ(none.text("a"), std::nullopt);

@@ -33,7 +33,8 @@ Value encode_headers(const Headers& headers) {
   return list;
 }
 
-/// A row: {"b": hash of the body, "u": until, "s": status, "a": answer, "h": headers, "v": where the version goes} or "p".
+/// A row: {"b": hash of the body, "u": until, "s": status, "a": answer, "h": headers, "v": where the version goes} or
+/// "p".
 Value encode(const IdempotencyKey& key, const Kept& kept, WallTime until) {
   Value row = Value::Map{{"b", std::to_string(key.body)}, {"u", in_ns(until)}};
   if (kept.form == Kept::Form::kPending) {
@@ -123,10 +124,10 @@ Result<std::optional<Kept>> find_kept(Reader& reader, const IdempotencyKey& key,
   auto rows = reader.get_range(single_key(at), {.limit = 1});
   if (rows.empty()) return std::nullopt;
   auto row = Value::decode(rows[0].value);
-  if (!row) return fail(ErrorCode::kCorrupt, "what is kept of an idempotency key cannot be read: " + row.error().message);
+  if (!row)
+    return fail(ErrorCode::kCorrupt, "what is kept of an idempotency key cannot be read: " + row.error().message);
   if (*row->find("u")->as_integer() < in_ns(now)) return std::nullopt;
-  if (*row->find("b")->as_text() != std::to_string(key.body))
-    return Kept{.form = Kept::Form::kReused};
+  if (*row->find("b")->as_text() != std::to_string(key.body)) return Kept{.form = Kept::Form::kReused};
   return decode(*row, rows[0].version);
 }
 
@@ -149,9 +150,9 @@ Answer answer_of(Kept kept, const std::string& key) {
     kept.answer.headers.add("Idempotency-Replayed", "true");
     return std::move(kept.answer);
   }
-  Response refused = problem(422, "key_reused",
-                             "the Idempotency-Key '" + key +
-                                 "' was used for another request already; a new request needs a new key");
+  Response refused =
+      problem(422, "key_reused",
+              "the Idempotency-Key '" + key + "' was used for another request already; a new request needs a new key");
   Answer out{.status = refused.status, .body = *Value::from_json(refused.body), .headers = {}};
   out.headers = refused.headers;
   return out;

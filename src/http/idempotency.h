@@ -1,9 +1,9 @@
 // Answers that are kept, so that a request which is repeated with the same Idempotency-Key has its effect once.
 //
 // The answer is written by the transaction that has the effect. So either both are there, and a repeat is answered with
-// it, or neither, and a repeat does it. A key belongs to a space, a method and a path. Answers are kept for a day of store
-// time; whoever writes one clears a few that are older, so that there are never many of these and nothing has to run
-// for it.
+// it, or neither, and a repeat does it. A key belongs to a space, a method and a path. Answers are kept for a day of
+// store time; whoever writes one clears a few that are older, so that there are never many of these and nothing has to
+// run for it.
 #pragma once
 
 #include <optional>

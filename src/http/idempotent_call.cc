@@ -18,10 +18,9 @@ class CallOnce : public std::enable_shared_from_this<CallOnce> {
         done_(std::move(done)) {}
 
   void begin() {
-    node_.store().transact_async(
-        [self = shared_from_this()](Transaction& txn) { return self->push(txn); },
-        [self = shared_from_this()](Result<Begun> begun) { self->begun(std::move(begun)); },
-        {.body = perdure::Body::kShort});
+    node_.store().transact_async([self = shared_from_this()](Transaction& txn) { return self->push(txn); },
+                                 [self = shared_from_this()](Result<Begun> begun) { self->begun(std::move(begun)); },
+                                 {.body = perdure::Body::kShort});
   }
 
  private:
@@ -54,17 +53,17 @@ class CallOnce : public std::enable_shared_from_this<CallOnce> {
     PendingCall pending = begun->pending ? std::move(*begun->pending) : node_.actors().pending(*begun->from);
     Duration left = timeout_ == Duration::max() ? timeout_ : std::max(deadline_ - steady_now(), Duration::zero());
     From from = pending.from();
-    pending.wait_async(left, [self = shared_from_this(), from](const Result<Value>& reply) { self->replied(from, reply); });
+    pending.wait_async(left,
+                       [self = shared_from_this(), from](const Result<Value>& reply) { self->replied(from, reply); });
   }
 
   void replied(const From& from, const Result<Value>& reply) {
     if (!reply && reply.error().code == ErrorCode::kClosed) return done_(std::unexpected(reply.error()));
-    node_.store().transact_async(
-        [self = shared_from_this(), from](Transaction& txn) { return self->note(txn, from); },
-        [self = shared_from_this()](Result<Noted> noted) {
-          self->done_(noted ? std::move(noted->answer) : wrong(noted));
-        },
-        {.body = perdure::Body::kShort, .reserve = Reserve::kMayUse});
+    node_.store().transact_async([self = shared_from_this(), from](Transaction& txn) { return self->note(txn, from); },
+                                 [self = shared_from_this()](Result<Noted> noted) {
+                                   self->done_(noted ? std::move(noted->answer) : wrong(noted));
+                                 },
+                                 {.body = perdure::Body::kShort, .reserve = Reserve::kMayUse});
   }
 
   /// What to answer, once it has committed: an error also.

@@ -7,8 +7,7 @@
 namespace perdure::http {
 
 Io::Io(unsigned threads) : context_(std::make_unique<Context>(threads)) {
-  for (Thread& runner : context_->runners)
-    runner.start("perdure-io", [&loop = context_->loop] { loop.run(); });
+  for (Thread& runner : context_->runners) runner.start("perdure-io", [&loop = context_->loop] { loop.run(); });
 }
 
 Io::~Io() {

@@ -9,7 +9,7 @@
 namespace perdure::http {
 namespace {
 
-constexpr std::size_t kValueBytesMax = 1'000'000;
+constexpr std::size_t kValueBytesMax = 1 << 20;
 /// A page of large values is cut short rather than read as a whole.
 constexpr std::size_t kPageBytesMax = 4 << 20;
 
@@ -42,8 +42,8 @@ Result<std::optional<StoredKey>> get_key(Reader& reader, const std::string& spac
   return std::move(*found);
 }
 
-Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::string& prefix,
-                          const std::string& after, std::size_t limit) {
+Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::string& prefix, const std::string& after,
+                          std::size_t limit) {
   SystemAccess access(reader);
   Bytes all = space_key(space);
   KeyRange range = tuple::extensions(all);
@@ -68,7 +68,7 @@ Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::s
 Result<void> set_key(Transaction& txn, const std::string& space, const std::string& key, const Value& value) {
   if (value.encoded_size() > kValueBytesMax)
     return fail(ErrorCode::kTooLarge, "the value of '" + key + "' has " + std::to_string(value.encoded_size()) +
-                                          " bytes; at most 1000000 are allowed");
+                                          " bytes; at most 1 MiB is allowed");
   SystemAccess access(txn);
   txn.set(tuple::pack_onto(space_key(space), key), value.encode());
   return {};

@@ -28,8 +28,8 @@ struct KeyList {
   std::string next;
 };
 /// As many as were asked for; fewer if their values are large.
-Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::string& prefix,
-                          const std::string& after, std::size_t limit);
+Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::string& prefix, const std::string& after,
+                          std::size_t limit);
 /// Errors: kTooLarge.
 Result<void> set_key(Transaction& txn, const std::string& space, const std::string& key, const Value& value);
 void clear_key(Transaction& txn, const std::string& space, const std::string& key);

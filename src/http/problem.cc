@@ -15,7 +15,8 @@ Response make(int status, std::string_view code, std::string_view message, Outco
       {"error", Value::Map{{"code", code}, {"message", message}}},
       {"outcome", outcome == Outcome::kNone ? "none" : "unknown"},
   };
-  Response response{status, {{"Content-Type", "application/problem+json"}, {"Cache-Control", "no-store"}}, body.to_json()};
+  Response response{
+      status, {{"Content-Type", "application/problem+json"}, {"Cache-Control", "no-store"}}, body.to_json()};
   if (status == 429 || status == 503) response.headers.add("Retry-After", "1");
   return response;
 }

@@ -1,5 +1,5 @@
-// libFuzzer target: what strangers send besides JSON. Targets of requests, URLs, durations, times, rates and versions are
-// read or refused; what is read and written again is read as the same.
+// libFuzzer target: what strangers send besides JSON. Targets of requests, URLs, durations, times, rates and versions
+// are read or refused; what is read and written again is read as the same.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -35,7 +35,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Outcome pieces = read(text, std::size_t{data[0]} + 1);
   Outcome whole = read(text, std::max<std::size_t>(text.size(), 1));
   // Behind a whole answer more may follow, which only the larger piece has seen.
-  if (!pieces.refused && !whole.refused)
-    perdure::check(pieces == whole, "an answer does not depend on how it was cut");
+  if (!pieces.refused && !whole.refused) perdure::check(pieces == whole, "an answer does not depend on how it was cut");
   return 0;
 }

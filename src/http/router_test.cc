@@ -88,7 +88,8 @@ int guarded(Headers headers, bool local = false) {
 }
 
 TEST(Guard, OnlyNamesOfThisDaemonAreServed) {
-  for (const char* host : {"localhost", "LOCALHOST:7420", "127.0.0.1:7420", "127.1.2.3", "[::1]:7420", "perdure.internal:1"})
+  for (const char* host :
+       {"localhost", "LOCALHOST:7420", "127.0.0.1:7420", "127.1.2.3", "[::1]:7420", "perdure.internal:1"})
     EXPECT_EQ(guarded({{"Host", host}}), 200) << host;
   for (const char* host : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "[::2]", "", "0.0.0.0"})
     EXPECT_EQ(guarded({{"Host", host}}), 421) << host;
@@ -98,7 +99,8 @@ TEST(Guard, OnlyNamesOfThisDaemonAreServed) {
 }
 
 TEST(Guard, PagesOfOtherSitesAreRefused) {
-  EXPECT_EQ(guarded({{"Host", "localhost:1"}, {"Origin", "http://localhost:1"}, {"Sec-Fetch-Site", "same-origin"}}), 200);
+  EXPECT_EQ(guarded({{"Host", "localhost:1"}, {"Origin", "http://localhost:1"}, {"Sec-Fetch-Site", "same-origin"}}),
+            200);
   EXPECT_EQ(guarded({{"Host", "localhost:1"}, {"Origin", "http://localhost:2"}}), 403);
   EXPECT_EQ(guarded({{"Host", "localhost:1"}, {"Origin", "null"}}), 403);
   for (const char* site : {"cross-site", "same-site"})

@@ -44,8 +44,8 @@ class Server {
   /// Called on a thread of Io for each request; must not block.
   using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
-  /// Listens. `io` outlives it. Errors: kInvalidArgument (the address), kUnavailable if something listens there already,
-  /// kPermissionDenied.
+  /// Listens. `io` outlives it. Errors: kInvalidArgument (the address), kUnavailable if something listens there
+  /// already, kPermissionDenied.
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(Io& io, ServerOptions options, Handler handler);
   /// As stop() without a grace.
   ~Server();
@@ -60,7 +60,8 @@ class Server {
 
   /// Takes no more connections and requests, and gives all `gone` signals. Idempotent.
   void begin_stop();
-  /// The same; then waits up to `grace` for the answers under way, and closes every connection. Blocks. Idempotent. Whether all were answered.
+  /// The same; then waits up to `grace` for the answers under way, and closes every connection. Blocks. Idempotent.
+  /// Whether all were answered.
   bool stop(Duration grace);
 
  private:

@@ -11,8 +11,8 @@ namespace perdure::http {
 namespace {
 
 /// Parts whose rows begin with a space; see docs/internals/key_layout.md.
-constexpr const char* kParts[] = {"actor",     "debounce", "key",      "kind", "partition",
-                                  "push",      "queue",    "remote",   "schedule"};
+constexpr const char* kParts[] = {"actor", "debounce", "key",    "kind",    "partition",
+                                  "push",  "queue",    "remote", "schedule"};
 
 /// The first space after `after` in which the part has a row.
 std::optional<std::string> next_space(Reader& reader, const char* part, const std::string& after) {

@@ -32,8 +32,8 @@ Result<void> split(std::string_view text, char by, F take) {
 
 Result<Target> Target::parse(std::string_view text) {
   if (!text.starts_with("/"))
-    return fail(ErrorCode::kInvalidArgument, "the target of a request begins with '/', and this is '" +
-                                                 std::string(text.substr(0, 80)) + "'");
+    return fail(ErrorCode::kInvalidArgument,
+                "the target of a request begins with '/', and this is '" + std::string(text.substr(0, 80)) + "'");
   std::size_t mark = text.find('?');
   std::string_view path = text.substr(1, mark == std::string_view::npos ? mark : mark - 1);
   Target target;

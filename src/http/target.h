@@ -15,8 +15,8 @@ struct Target {
   std::vector<std::string> segments;
   std::map<std::string, std::string, std::less<>> query;
 
-  /// Errors: kInvalidArgument for what is not percent-encoded well, is not UTF-8 when decoded, or names one thing of the
-  /// query twice.
+  /// Errors: kInvalidArgument for what is not percent-encoded well, is not UTF-8 when decoded, or names one thing of
+  /// the query twice.
   static Result<Target> parse(std::string_view text);
 };
 

@@ -19,8 +19,10 @@ constexpr std::array kUnits = {Unit{"ms", std::chrono::milliseconds(1)}, Unit{"s
 constexpr double kLongest = 200.0 * 365.25 * 86'400 * 1e9;
 
 std::unexpected<Error> no_duration(std::string_view what, const std::string& found) {
-  return fail(ErrorCode::kInvalidArgument, std::string(what) + " must be a duration, such as \"250ms\", \"5s\", \"5m\", "
-                                               "\"24h\", \"7d\" or a number of seconds, and not " + found);
+  return fail(ErrorCode::kInvalidArgument, std::string(what) +
+                                               " must be a duration, such as \"250ms\", \"5s\", \"5m\", "
+                                               "\"24h\", \"7d\" or a number of seconds, and not " +
+                                               found);
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ std::string format_duration(Duration duration) {
   if (duration == Duration::zero()) return "0s";
   for (std::size_t i = kUnits.size(); i-- > 0;) {
     const Unit& unit = kUnits[i];
-    if (duration % unit.length == Duration::zero()) return std::to_string(duration / unit.length) + std::string(unit.name);
+    if (duration % unit.length == Duration::zero())
+      return std::to_string(duration / unit.length) + std::string(unit.name);
   }
   return std::to_string(std::chrono::round<std::chrono::milliseconds>(duration).count()) + "ms";
 }
@@ -65,8 +68,10 @@ std::string format_duration(Duration duration) {
 Result<DueTime> parse_time(std::string_view text, std::string_view what) {
   auto time = parse_rfc3339(text);
   if (!time)
-    return fail(ErrorCode::kInvalidArgument, std::string(what) + " must be a time of RFC 3339, such as "
-                                                 "\"2026-01-31T08:15:00Z\": " + time.error().message);
+    return fail(ErrorCode::kInvalidArgument, std::string(what) +
+                                                 " must be a time of RFC 3339, such as "
+                                                 "\"2026-01-31T08:15:00Z\": " +
+                                                 time.error().message);
   return std::chrono::ceil<std::chrono::milliseconds>(*time);
 }
 
@@ -82,8 +87,10 @@ std::string format_time(DueTime time) {
 
 Result<Rate> parse_rate(std::string_view text, std::string_view what) {
   auto wrong = [&] {
-    return fail(ErrorCode::kInvalidArgument, std::string(what) + " must be a rate, such as \"10/s\", \"600/m\" or "
-                                                 "\"5/10s\", and not '" + std::string(text) + "'");
+    return fail(ErrorCode::kInvalidArgument, std::string(what) +
+                                                 " must be a rate, such as \"10/s\", \"600/m\" or "
+                                                 "\"5/10s\", and not '" +
+                                                 std::string(text) + "'");
   };
   Rate rate;
   std::size_t slash = text.find('/');

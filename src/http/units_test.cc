@@ -24,7 +24,8 @@ TEST(Units, WhatIsNoDurationIsRefusedWithItsName) {
     EXPECT_FALSE(parse_duration(text, "'delay'")) << text;
   for (const Value& value : {Value(-1), Value(true), Value(Value::List{}), Value(1e300)})
     EXPECT_FALSE(read_duration(value, "'delay'")) << value.to_json();
-  EXPECT_NE(parse_duration("soon", "'delay' of the event").error().message.find("'delay' of the event"), std::string::npos);
+  EXPECT_NE(parse_duration("soon", "'delay' of the event").error().message.find("'delay' of the event"),
+            std::string::npos);
 }
 
 TEST(Units, DurationsAreWrittenInTheShortestExactForm) {
@@ -37,7 +38,8 @@ TEST(Units, DurationsAreWrittenInTheShortestExactForm) {
 }
 
 TEST(Units, RatesGoBothWays) {
-  for (const char* text : {"10/s", "600/m", "1/h", "5/10s"}) EXPECT_EQ(format_rate(parse_rate(text, "x").value()), text);
+  for (const char* text : {"10/s", "600/m", "1/h", "5/10s"})
+    EXPECT_EQ(format_rate(parse_rate(text, "x").value()), text);
   for (const char* text : {"10", "/s", "0/s", "10/", "-1/s", "10/0s", "10/fortnight"})
     EXPECT_FALSE(parse_rate(text, "x")) << text;
 }

@@ -56,10 +56,8 @@ Result<std::unique_ptr<Node>> Node::open(NodeOptions options) {
   auto queue = Queue::open(*store, {.session = options.session, .held = held});
   if (!queue) return wrong(queue);
   // Handlers of remote behaviours wait for other processes, each on a thread.
-  auto actors = Actors::open(*store, {.session = options.session,
-                                      .handler_threads_max = 64,
-                                      .abandoned_after = kRepliesKept,
-                                      .held = held});
+  auto actors = Actors::open(
+      *store, {.session = options.session, .handler_threads_max = 64, .abandoned_after = kRepliesKept, .held = held});
   if (!actors) return wrong(actors);
   auto schedules = Schedules::open(*store, {.trigger = !held});
   if (!schedules) return wrong(schedules);
