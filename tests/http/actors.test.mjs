@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { Daemon, newSpace, until } from "./daemon.mjs";
+import { Daemon, newSpace, until, within } from "./daemon.mjs";
 import { serve } from "./push_server.mjs";
 
 let daemon;
@@ -122,16 +122,16 @@ test("lock runs outside the mailbox, shows its owner, and can be taken away", as
     if (one.json.op === "locked") await gate;
     return behave(one);
   });
-  const call = daemon.expect(200, "POST", at("a", "/call?timeout=none"), { lock: true });
+  const call = daemon.post(at("a", "/call?timeout=none"), { lock: true });
   const { locked } = await until("it is locked", async () => {
     const seen = await daemon.request("GET", at("a"), { check: false });
     return seen.json.locked && seen.json;
   });
+  assert.deepEqual(await daemon.expect(200, "POST", at("a", "/priority_call"), { add: 0 }), { reply: 0 });
+  release();
+  assert.deepEqual((await call).json, { reply: "was locked" });
   assert.ok(locked.owner);
   assert.ok(locked.since, "locked.since says since when");
-  assert.deepEqual(await daemon.expect(200, "POST", at("a", "/priority_call"), { add: 1 }, { check: false }), { reply: 1 });
-  release();
-  assert.deepEqual(await call, { reply: "was locked" });
 });
 
 test("unlock takes a lock away, and its caller is told", async (t) => {
@@ -168,12 +168,12 @@ test("an answer that is wrong is a failed attempt", async (t) => {
 });
 
 test("kill ends the actor and tells its callers at once", async (t) => {
-  const { at, space } = await counters(t, {}, async (one) => (one.json.message?.hang ? new Promise(() => {}) : behave(one)));
+  const { at, space, server } = await counters(t, {}, async (one) => (one.json.message?.hang ? new Promise(() => {}) : behave(one)));
   await daemon.expect(200, "POST", at("a", "/call"), { add: 1 });
   const waiting = daemon.post(at("a", "/call?timeout=none"), { hang: true });
-  await until("somebody waits", async () => (await daemon.expect(200, "GET", at("a"))).mailbox.length > 0);
+  await until("its handler runs", () => server.seen.some((each) => each.json.message?.hang));
   await daemon.expect(204, "DELETE", at("a"));
-  const told = await waiting;
+  const told = await within(2_000, "telling the caller", waiting);
   assert.equal(told.status, 410);
   assert.equal(told.json.error.code, "actor_gone");
   await daemon.refuse(404, "not_found", "GET", at("a"));
@@ -203,10 +203,18 @@ test("actors are listed by prefix, page by page, whatever their ids are", async 
   assert.deepEqual(some.items.map((each) => each.id), ["a/b"]);
 });
 
-test("a full mailbox is 429 with Retry-After", async (t) => {
-  const { at } = await counters(t, { mailbox_max: 3 }, async (one) => (one.json.message ? new Promise(() => {}) : behave(one)));
+test("a cast is taken once it is durable, whatever the handler does, and a full mailbox is 429", async (t) => {
+  const { at } = await counters(t, { mailbox_max: 3, timeout: "1h" }, async (one) => (one.json.op === "init" ? behave(one) : new Promise(() => {})));
   const statuses = [];
-  for (let i = 0; i < 6; ++i) statuses.push((await daemon.post(at("a", "/cast"), i)).status);
+  for (let i = 0; i < 6; ++i) statuses.push((await within(2_000, "a cast", daemon.post(at("a", "/cast"), i))).status);
   assert.deepEqual(statuses.slice(0, 3), [202, 202, 202]);
   await daemon.refuse(429, "mailbox_full", "POST", at("a", "/cast"), 1);
+});
+
+test("retry.max counts retries, so that 0 means one attempt", async (t) => {
+  for (const max of [0, 2]) {
+    const { at, server } = await counters(t, { retry: { max, delay: "1ms" } });
+    await daemon.refuse(502, "handler_failed", "POST", at("a", "/call"), { fail: true });
+    assert.deepEqual(server.seen.filter((each) => each.json.op === "call").map((each) => each.json.attempt), Array.from({ length: max + 1 }, (_, i) => i + 1));
+  }
 });

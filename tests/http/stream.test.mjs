@@ -82,7 +82,7 @@ test("the life of an event is told, in order", async (t) => {
 test("every part tells what changes", async (t) => {
   const space = newSpace();
   const at = (path) => `/v1/${space}/${path}`;
-  const server = await serve(t, ({ json }) => ({ json: json.op === "init" ? { state: 0 } : { state: 1, reply: 1 } }));
+  const server = await serve(t, ({ json }) => ({ json: json.op === "init" ? { state: 0 } : { state: json.state + 1, reply: 1 } }));
   const listener = await Listener.open(t, daemon, at("stream"));
   await daemon.expect(201, "PUT", at("workers/w"), { rate: "5/s" });
   await daemon.expect(200, "POST", at("workers/w/pause"), {});
