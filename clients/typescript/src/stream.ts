@@ -63,7 +63,12 @@ export async function* stream(
   let failures = 0;
   while (!signal?.aborted) {
     const stop = new AbortController();
-    const abort = () => stop.abort();
+    let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+    const abort = () => {
+      stop.abort();
+      // fetch forgets the signal if its request is collected as garbage while the body is read.
+      reader?.cancel().catch(() => {});
+    };
     signal?.addEventListener("abort", abort);
     let silence = setTimeout(abort, silenceMax);
     try {
@@ -73,7 +78,7 @@ export async function* stream(
       failures = 0;
       const parser = new Parser();
       const decoder = new TextDecoder();
-      const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+      reader = (response.body as ReadableStream<Uint8Array>).getReader();
       for (;;) {
         const { done, value } = await reader.read();
         if (done) break;
@@ -91,7 +96,7 @@ export async function* stream(
     } finally {
       clearTimeout(silence);
       signal?.removeEventListener("abort", abort);
-      stop.abort();
+      abort();
     }
     failures += 1;
     await pause(backOff(failures), signal);

@@ -118,11 +118,12 @@ export class Transport {
     const longest = this.timeout + (ask.wait ?? 0);
     // Timers do not go further than 2^31 milliseconds.
     const late = longest < 2 ** 31 ? setTimeout(() => stop.abort(new Error("no answer in time")), longest) : undefined;
+    // fetch may forget the signal once the answer has begun, so that it cannot be left to it alone.
+    const aborted = new Promise<never>((_, reject) => {
+      stop.signal.addEventListener("abort", () => reject(stop.signal.reason));
+    });
     try {
-      const response = await this.reach(target(ask), { ...init, signal: stop.signal });
-      const text = await response.text();
-      if (!response.ok) throw errorOf(response.status, response.headers, text);
-      return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+      return await Promise.race([this.exchange(target(ask), { ...init, signal: stop.signal }), aborted]);
     } catch (error) {
       signal?.throwIfAborted();
       throw error instanceof PerdureError ? error : this.unreachable(error);
@@ -130,6 +131,13 @@ export class Transport {
       clearTimeout(late);
       signal?.removeEventListener("abort", abort);
     }
+  }
+
+  private async exchange(path: string, init: RequestInit): Promise<Answer> {
+    const response = await this.reach(path, init);
+    const text = await response.text();
+    if (!response.ok) throw errorOf(response.status, response.headers, text);
+    return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
   }
 
   private async reach(path: string, init: RequestInit): Promise<Response> {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { PerdureError } from "perdure";
 import { daemon, signal } from "./daemon.mjs";
 
@@ -74,4 +76,21 @@ test("a cursor that was kept goes on behind it, and one that is none is refused"
   assert.deepEqual((await take(again, 2)).map((change) => change.id), ids.slice(1));
   await again.return();
   await assert.rejects(client.stream({ after: "nonsense" }).next(), PerdureError);
+});
+
+test("a stream ends when it is told to, also after the garbage collector has run", async (t) => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  const { client, connected } = listening(await daemon(t));
+  const stop = new AbortController();
+  const stream = client.stream({ signal: stop.signal });
+  const next = stream.next();
+  await connected.now.promise;
+  // fetch forgets the signal of a request that is collected while its body is still read.
+  for (let i = 0; i < 5; ++i) {
+    collect();
+    await new Promise(setImmediate);
+  }
+  stop.abort();
+  assert.deepEqual(await next, { value: undefined, done: true });
 });
