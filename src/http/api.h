@@ -88,7 +88,7 @@ std::vector<Route> debouncer_routes(Node& node);
 std::vector<Route> sequence_routes(Node& node);
 std::vector<Route> key_routes(Node& node);
 std::vector<Route> transact_routes(Node& node);
-std::vector<Route> actor_routes(Node& node);
+std::vector<Route> actor_routes(Daemon& daemon);
 /// All of them.
 std::vector<Route> all_routes(Daemon& daemon);
 

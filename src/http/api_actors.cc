@@ -2,6 +2,7 @@
 #include "actor/commit.h"
 #include "http/api.h"
 #include "http/bind.h"
+#include "http/daemon.h"
 #include "http/fields.h"
 #include "http/idempotency.h"
 #include "http/idempotent_call.h"
@@ -76,13 +77,28 @@ auto finished(Done done) {
   };
 }
 
-void call_actor(Node& node, const CallPtr& call, Done done) {
+/// Through the mailbox, with a caller in the store. A behaviour elsewhere may take its time: a kill tells who waits for it
+/// at once, and each of its attempts is counted.
+void call_by_mailbox(Node& node, Actor actor, const CallPtr& call, Duration timeout, Done done) {
+  auto push = [actor, call](Transaction& txn) mutable { return actor.call(txn, call->body); };
+  auto pushed = [timeout, done = std::move(done)](Result<PendingCall> pending) mutable {
+    if (!pending) return done(wrong(pending));
+    pending->wait_async(timeout, replied(std::move(done)));
+  };
+  node.store().transact_async(std::move(push), std::move(pushed), {.body = perdure::Body::kShort});
+}
+
+void call_actor(Daemon& daemon, const CallPtr& call, Done done) {
+  Node& node = daemon.node;
   auto timeout = call_timeout(*call);
   if (!timeout) return done(wrong(timeout));
   auto key = IdempotencyKey::of(*call);
   if (!key) return done(wrong(key));
   if (*key) return call_once(node, actor_of(node, *call), call->body, **key, *timeout, std::move(done));
-  actor_of(node, *call).call_async(call->body, {.timeout = *timeout}, replied(std::move(done)));
+  Actor actor = actor_of(node, *call);
+  if (daemon.kinds.serves(call->space(), call->param("kind")))
+    return call_by_mailbox(node, std::move(actor), call, *timeout, std::move(done));
+  actor.call_async(call->body, {.timeout = *timeout}, replied(std::move(done)));
 }
 
 void priority_call(Node& node, const CallPtr& call, Done done) {
@@ -99,17 +115,12 @@ void info(Node& node, const CallPtr& call, Done done) {
   actor_of(node, *call).info_async(call->body, accepted(std::move(done)));
 }
 
-Result<Answer> cast_in(Node& node, Transaction& txn, const Call& call) {
+/// It is answered when it is durable, not when it was handled.
+Result<Answer> cast(Node& node, Transaction& txn, const Call& call) {
   auto delay = call.query_duration("delay");
   if (!delay) return wrong(delay);
   actor_of(node, call).cast(txn, call.body, delay->value_or(Duration::zero()));
   return Answer{.status = 202, .body = Value::Map()};
-}
-
-void cast(Node& node, const CallPtr& call, Done done) {
-  auto delay = call->query_duration("delay");
-  if (!delay) return done(wrong(delay));
-  actor_of(node, *call).cast_async(call->body, {.delay = delay->value_or(Duration::zero())}, accepted(std::move(done)));
 }
 
 Result<Answer> cast_many(Node& node, Transaction& txn, const Call& call) {
@@ -204,16 +215,18 @@ void redrive(Node& node, const CallPtr& call, Done done) {
 
 }  // namespace
 
-std::vector<Route> actor_routes(Node& node) {
+std::vector<Route> actor_routes(Daemon& daemon) {
+  Node& node = daemon.node;
   const std::string one = "/v1/{space}/actors/{kind}/{id}";
   return {
       {"GET", "/v1/{space}/actors/{kind}", Load::kRead, looks(node, list)},
       {"GET", one, Load::kRead, looks(node, get)},
       {"DELETE", one, Load::kLess, waits(node, kill)},
       {"GET", one + "/state", Load::kRead, looks(node, get_state)},
-      {"POST", one + "/call", Load::kWait, waits(node, call_actor, Asynchronous::Key::kItsOwn)},
-      {"POST", one + "/cast", Load::kMore,
-       WithOrWithoutKey{changes(node, cast_in, Reserve::kKeepOut), waits(node, cast)}},
+      {"POST", one + "/call", Load::kWait,
+       Asynchronous{[&daemon](const CallPtr& call, Done done) { call_actor(daemon, call, std::move(done)); },
+                    Asynchronous::Key::kItsOwn}},
+      {"POST", one + "/cast", Load::kMore, changes(node, cast, Reserve::kKeepOut)},
       {"POST", one + "/cast_many", Load::kMore, changes(node, cast_many, Reserve::kKeepOut)},
       {"POST", one + "/priority_call", Load::kWait, waits(node, priority_call)},
       {"POST", one + "/priority_cast", Load::kMore, waits(node, priority_cast)},

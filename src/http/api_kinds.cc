@@ -95,7 +95,7 @@ std::vector<Route> all_routes(Daemon& daemon) {
   add(worker_routes(daemon));
   add(schedule_routes(daemon.node));
   add(kind_routes(daemon));
-  add(actor_routes(daemon.node));
+  add(actor_routes(daemon));
   add(debouncer_routes(daemon.node));
   add(sequence_routes(daemon.node));
   add(key_routes(daemon.node));

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <atomic>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
@@ -337,8 +338,10 @@ void Connection::await_gone() {
     self->watching_ = false;
     if (self->state_ == State::kClosed) return;
     char next;
-    // What can be read may be the next request of a client that does not wait for answers; only its end matters.
-    bool open = !code && ::recv(self->stream_.socket().native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+    // What can be read may be the next request of a client that does not wait for answers; only its end matters, be
+    // that a good one or a reset.
+    ssize_t got = code ? 0 : ::recv(self->stream_.socket().native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    bool open = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
     if (open || (self->state_ != State::kHandling && self->state_ != State::kStreaming)) return;
     self->shut();
   });

@@ -4,6 +4,7 @@
 
 #include "http/settings_table.h"
 #include "session/rows.h"
+#include "runtime/mutex.h"
 #include "store/report.h"
 #include "store/store_access.h"
 #include "store/system_access.h"
@@ -69,6 +70,8 @@ std::string not_found(std::string_view space, std::string_view kind) {
 
 class RemoteKinds::Impl {
  public:
+  using Name = std::pair<std::string, std::string>;
+
   Impl(Node& node, std::shared_ptr<Client> client)
       : node_(node),
         client_(std::move(client)),
@@ -81,21 +84,28 @@ class RemoteKinds::Impl {
 
   void stop() {
     follower_->stop();
-    // Nobody else touches it any more.
-    for (const auto& [name, row] : std::exchange(served_, {})) node_.actors().in(name.first).stop_serving(name.second);
+    for (const auto& [name, row] : take_served({})) node_.actors().in(name.first).stop_serving(name.second);
+  }
+
+  bool serves(const Name& name) {
+    MutexLock lock(mutex_);
+    return served_.contains(name);
   }
 
  private:
-  using Name = std::pair<std::string, std::string>;
+  std::map<Name, Bytes> take_served(std::map<Name, Bytes> now) {
+    MutexLock lock(mutex_);
+    return std::exchange(served_, std::move(now));
+  }
 
   void serve(const std::vector<SettingsTable::Setting>& settings) {
     std::map<Name, Bytes> wanted;
     for (const auto& each : settings) wanted.emplace(Name(each.space, each.name), each.value);
-    for (const auto& [name, row] : served_)
+    auto before = take_served(wanted);
+    for (const auto& [name, row] : before)
       if (!wanted.contains(name)) node_.actors().in(name.first).stop_serving(name.second);
     for (const auto& [name, row] : wanted)
-      if (auto before = served_.find(name); before == served_.end() || before->second != row) begin(name, row);
-    served_ = std::move(wanted);
+      if (auto old = before.find(name); old == before.end() || old->second != row) begin(name, row);
   }
 
   void begin(const Name& name, const Bytes& row) {
@@ -114,8 +124,9 @@ class RemoteKinds::Impl {
 
   Node& node_;
   const std::shared_ptr<Client> client_;
-  /// The row that each was begun with. The follower's alone, until that is stopped.
-  std::map<Name, Bytes> served_;
+  Mutex mutex_;
+  /// The row that each was begun with.
+  std::map<Name, Bytes> served_ PERDURE_GUARDED_BY(mutex_);
   const std::shared_ptr<SettingsFollower> follower_;
 };
 
@@ -128,6 +139,10 @@ RemoteKinds::~RemoteKinds() {
 
 void RemoteKinds::stop() {
   impl_->stop();
+}
+
+bool RemoteKinds::serves(const std::string& space, const std::string& kind) const {
+  return impl_->serves({space, kind});
 }
 
 Result<void> RemoteKinds::check(const RemoteKind& kind) const {

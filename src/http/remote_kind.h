@@ -79,6 +79,9 @@ class RemoteKinds {
   /// kNotFound.
   void remove(Transaction& txn, std::string_view space, std::string_view kind) const;
 
+  /// Whether this process serves the kind just now. Asks the store nothing.
+  [[nodiscard]] bool serves(const std::string& space, const std::string& kind) const;
+
   /// Serves none of them any more; what is under way comes to its end. Idempotent. Not in a callback of the store.
   void stop();
 
