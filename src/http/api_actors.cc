@@ -94,6 +94,8 @@ void call_actor(Daemon& daemon, const CallPtr& call, Done done) {
   if (!timeout) return done(wrong(timeout));
   auto key = IdempotencyKey::of(*call);
   if (!key) return done(wrong(key));
+  // A client that has hung up is let go of; to look for that costs something, and short waits end by themselves.
+  if (*timeout > CallOptions().timeout) (void)call->exchange().gone();
   if (*key) return call_once(node, actor_of(node, *call), call->body, **key, *timeout, std::move(done));
   Actor actor = actor_of(node, *call);
   if (daemon.kinds.serves(call->space(), call->param("kind")))

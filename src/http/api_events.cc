@@ -122,6 +122,8 @@ void history(Node& node, const CallPtr& call, Done done) {
   if (!id) return done(std::unexpected(std::move(id.error())));
   auto wait = call->query_duration("wait");
   if (!wait) return done(std::unexpected(std::move(wait.error())));
+  // A client that has hung up is let go of.
+  if (*wait) (void)call->exchange().gone();
   node.queue()
       .in(call->space())
       .wait_async(

@@ -14,6 +14,7 @@ namespace {
 
 /// Cleared by each that is written: two, so that they cannot grow.
 constexpr std::size_t kClearedAtOnce = 2;
+constexpr std::size_t kChunkBytes = 500'000;
 
 Bytes row_key(const IdempotencyKey& key) {
   return tuple::pack_onto(kSystemKeys, "idempotency", key.space, key.where, key.key);
@@ -86,6 +87,29 @@ Kept decode(const Value& row, Version version) {
   return kept;
 }
 
+/// An answer may be larger than a row: it stands in as many as it takes.
+void write_rows(Transaction& txn, const Bytes& at, const Bytes& bytes) {
+  txn.clear_range(tuple::extensions(at));
+  for (std::size_t i = 0; i * kChunkBytes < bytes.size(); ++i)
+    txn.set(tuple::pack_onto(at, i), bytes.substr(i * kChunkBytes, kChunkBytes));
+}
+
+struct Stored {
+  Value row;
+  Version version;
+};
+
+Result<std::optional<Stored>> read_rows(Reader& reader, const Bytes& at) {
+  auto rows = reader.get_range(tuple::extensions(at));
+  if (rows.empty()) return std::nullopt;
+  Bytes bytes;
+  for (const Row& row : rows) bytes += row.value;
+  auto value = Value::decode(bytes);
+  if (!value)
+    return fail(ErrorCode::kCorrupt, "what is kept of an idempotency key cannot be read: " + value.error().message);
+  return Stored{std::move(*value), rows[0].version};
+}
+
 void clear_old(Transaction& txn, WallTime now) {
   Reader snapshot = txn.snapshot();
   Bytes prefix = due_prefix();
@@ -93,11 +117,11 @@ void clear_old(Transaction& txn, WallTime now) {
   for (const Row& due : snapshot.get_range(past, {.limit = kClearedAtOnce})) {
     txn.clear(due.key);
     // Unless the key was used anew since, which another entry stands for then.
-    auto row = txn.get(due.value);
-    if (!row) continue;
-    auto value = Value::decode(*row);
-    const Value* until = value ? value->find("u") : nullptr;
-    if (until && until->is_integer() && *until->as_integer() < in_ns(now)) txn.clear(due.value);
+    auto stored = read_rows(txn, due.value);
+    if (!stored || !*stored) continue;
+    const Value* until = (*stored)->row.find("u");
+    if (until && until->is_integer() && *until->as_integer() < in_ns(now))
+      txn.clear_range(tuple::extensions(due.value));
   }
 }
 
@@ -120,15 +144,13 @@ Result<std::optional<IdempotencyKey>> IdempotencyKey::of(const Call& call) {
 
 Result<std::optional<Kept>> find_kept(Reader& reader, const IdempotencyKey& key, WallTime now) {
   SystemAccess access(reader);
-  Bytes at = row_key(key);
-  auto rows = reader.get_range(single_key(at), {.limit = 1});
-  if (rows.empty()) return std::nullopt;
-  auto row = Value::decode(rows[0].value);
-  if (!row)
-    return fail(ErrorCode::kCorrupt, "what is kept of an idempotency key cannot be read: " + row.error().message);
-  if (*row->find("u")->as_integer() < in_ns(now)) return std::nullopt;
-  if (*row->find("b")->as_text() != std::to_string(key.body)) return Kept{.form = Kept::Form::kReused};
-  return decode(*row, rows[0].version);
+  auto stored = read_rows(reader, row_key(key));
+  if (!stored) return std::unexpected(std::move(stored.error()));
+  if (!*stored) return std::nullopt;
+  const Value& row = (*stored)->row;
+  if (*row.find("u")->as_integer() < in_ns(now)) return std::nullopt;
+  if (*row.find("b")->as_text() != std::to_string(key.body)) return Kept{.form = Kept::Form::kReused};
+  return decode(row, (*stored)->version);
 }
 
 void keep(Transaction& txn, const IdempotencyKey& key, const Kept& kept, WallTime now) {
@@ -136,13 +158,13 @@ void keep(Transaction& txn, const IdempotencyKey& key, const Kept& kept, WallTim
   clear_old(txn, now);
   WallTime until = now + kAnswersKept;
   Bytes at = row_key(key);
-  txn.set(at, encode(key, kept, until).encode());
+  write_rows(txn, at, encode(key, kept, until).encode());
   txn.set(tuple::pack_onto(due_prefix(), in_ns(until), key.space, key.where, key.key), at);
 }
 
 void forget(Transaction& txn, const IdempotencyKey& key) {
   SystemAccess access(txn);
-  txn.clear(row_key(key));
+  txn.clear_range(tuple::extensions(row_key(key)));
 }
 
 Answer answer_of(Kept kept, const std::string& key) {

@@ -218,3 +218,34 @@ test("retry.max counts retries, so that 0 means one attempt", async (t) => {
     assert.deepEqual(server.seen.filter((each) => each.json.op === "call").map((each) => each.json.attempt), Array.from({ length: max + 1 }, (_, i) => i + 1));
   }
 });
+
+test("traceparent is passed on to the behaviour with the message", async (t) => {
+  const { at, server } = await counters(t);
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  await daemon.expect(200, "POST", at("a", "/call"), { add: 1 }, { headers: { traceparent } });
+  await daemon.expect(202, "POST", at("a", "/cast"), { add: 1 }, { headers: { traceparent } });
+  await until("both were handled", () => server.seen.length >= 3);
+  const given = server.seen.filter((each) => each.json.op !== "init").map((each) => each.headers.traceparent);
+  assert.deepEqual(given, [traceparent, traceparent]);
+});
+
+test("a schema that grows upgrades the state", async (t) => {
+  const { at, space, server } = await counters(t, {}, (one) => (one.json.op === "upgrade" ? { json: { state: one.json.state + 1000 } } : behave(one)));
+  await daemon.expect(200, "POST", at("a", "/call"), { add: 1 });
+  await daemon.expect(200, "PUT", `/v1/${space}/kinds/counter`, { url: server.url, schema: 2 });
+  await until("the new schema is served", async () => (await daemon.expect(200, "POST", at("a", "/call"), {})).reply === 1001);
+  assert.equal((await daemon.expect(200, "GET", at("a"))).schema, 2);
+});
+
+test("replies may come from another message", async (t) => {
+  let from;
+  const { at } = await counters(t, {}, (one) => {
+    if (one.json.message === "ask") return (from = one.json.from), { json: { noreply: true } };
+    if (one.json.message === "tell") return { json: { replies: [{ from, reply: "told" }] } };
+    return behave(one);
+  });
+  const asked = daemon.expect(200, "POST", at("a", "/call?timeout=none"), "ask");
+  await until("it asked", () => from);
+  await daemon.expect(202, "POST", at("a", "/cast"), "tell");
+  assert.deepEqual(await within(5_000, "the reply", asked), { reply: "told" });
+});

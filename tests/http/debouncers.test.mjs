@@ -38,7 +38,7 @@ test("a debouncer is put, read back, put back, listed and removed", async () => 
 test("impossible settings are refused and nothing is stored", async () => {
   const space = newSpace();
   const bad = [
-    { quiet: "2s", window: "2s" }, { quiet: "10s", max_wait: "2s" }, { quiet: "x" }, { quiet: -1 }, { quiet: "2s", edge: "sharp" },
+    { quiet: "2s", window: "2s" }, { quiet: "10s", max_wait: "2s" }, { window: "0s", edge: "leading" }, { quiet: "x" }, { quiet: -1 }, { quiet: "2s", edge: "sharp" },
     { quiet: "2s", payload: "sum" }, { quiet: "2s", max_count: -1 }, { quiet: "2s", max_count: 1.5 }, { quiet: "2s", worker: "no name" }, { quiet: "2s", colour: 1 }, [], "2s",
   ];
   for (const body of bad) await daemon.refuse(400, "invalid_argument", "PUT", `/v1/${space}/debouncers/d`, body);

@@ -102,6 +102,13 @@ test("a claim that is repeated gives the same events and tokens that work", asyn
   for (const { id, token } of again.items) await daemon.expect(200, "POST", `/v1/${space}/events/${id}/complete`, { token });
 });
 
+test("a claim of large events has a key as others have", async () => {
+  const space = newSpace();
+  for (let i = 0; i < 4; ++i) await daemon.expect(201, "POST", `/v1/${space}/events`, { worker: "w", value: "x".repeat(1_000_000) });
+  const { items } = await twice(daemon, `/v1/${space}/workers/w/claim`, { max: 4 });
+  assert.ok(items.length >= 1);
+});
+
 test("a claim that found nothing is asked anew", async () => {
   const space = newSpace();
   assert.deepEqual((await daemon.expect(200, "POST", `/v1/${space}/workers/w/claim`, {}, keyed("k"))).items, []);

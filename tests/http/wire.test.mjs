@@ -1,8 +1,9 @@
 // HTTP/1.1 as it goes over the wire: keep-alive, pipelining, chunks, and what smugglers send
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 
-import { Daemon, newSpace, within } from "./daemon.mjs";
+import { Daemon, newSpace, until, within } from "./daemon.mjs";
 
 let daemon;
 before(async () => (daemon = await Daemon.start()));
@@ -155,6 +156,19 @@ test("a client that ends its side after the request is answered still", async ()
   await raw.send(`GET /healthz HTTP/1.1\r\n${host}\r\n`);
   raw.socket.end();
   assert.equal((await raw.answer())?.status, 200);
+});
+
+test("a connection whose client has hung up is closed, whatever it waits for", async (t) => {
+  const own = await Daemon.start(t);
+  const open = () => readdirSync(`/proc/${own.child.pid}/fd`).length;
+  const { id } = await own.expect(201, "POST", "/v1/s/events", { worker: "w" });
+  const before = open();
+  const waiting = [`GET /v1/s/history/${id}?wait=10m HTTP/1.1\r\n${host}\r\n`, `POST /v1/s/workers/v/claim HTTP/1.1\r\n${host}Content-Length: 13\r\n\r\n{"wait":"5m"}`, `GET /v1/s/stream HTTP/1.1\r\n${host}\r\n`];
+  const clients = await Promise.all(Array.from({ length: 60 }, () => own.raw()));
+  await Promise.all(clients.map((raw, i) => raw.send(waiting[i % 3])));
+  await until("all are connected", () => open() >= before + 60);
+  for (const [i, raw] of clients.entries()) i % 2 ? raw.end() : raw.socket.resetAndDestroy();
+  await until("all were let go", () => open() <= before + 1, 5_000).catch(() => assert.fail(`${open() - before} of 60 connections are still open`));
 });
 
 test("a head that never ends is cut off, and others are served meanwhile", { timeout: 30_000 }, async () => {
