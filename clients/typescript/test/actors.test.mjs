@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { behaviour, PerdureError, Refused } from "perdure";
-import { daemon, serve } from "./daemon.mjs";
+import { daemon, serve, test } from "./daemon.mjs";
 
 const account = behaviour("account", {
   init: ({ actor }) => ({ owner: actor.id, balance: 0, waiting: null }),

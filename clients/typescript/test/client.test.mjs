@@ -4,9 +4,8 @@ import { randomUUID } from "node:crypto";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
-import { test } from "node:test";
 import { Perdure, PerdureError, verifyWebhook, WebhookError } from "perdure";
-import { daemon, serve, signal } from "./daemon.mjs";
+import { daemon, serve, signal, test } from "./daemon.mjs";
 
 const refused = (status, code) => (error) => {
   assert.ok(error instanceof PerdureError, String(error));

@@ -6,10 +6,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { test as unbounded } from "node:test";
 import { Perdure } from "perdure";
 
 const binary = process.env.PERDURE_BINARY;
 if (!binary) throw new Error("set PERDURE_BINARY to the perdure program that is to be tested");
+
+/** What hangs has failed. */
+export function test(claim, body) {
+  return unbounded(claim, { timeout: 60_000 }, body);
+}
 
 /** Starts a program and waits until it prints "listening on URL". */
 export async function startListening(command, args, env = {}) {

@@ -6,9 +6,8 @@ import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { daemon } from "./daemon.mjs";
+import { daemon, test } from "./daemon.mjs";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const readme = fileURLToPath(new URL("../README.md", import.meta.url));

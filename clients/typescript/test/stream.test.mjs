@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { PerdureError } from "perdure";
-import { daemon, signal } from "./daemon.mjs";
+import { daemon, signal, test } from "./daemon.mjs";
 
 /** A client that says when its stream is connected. */
 function listening(at) {

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { GiveUp, PerdureError, RetryLater } from "perdure";
-import { daemon, signal, startListening } from "./daemon.mjs";
+import { daemon, signal, startListening, test } from "./daemon.mjs";
 
 const events = (count, worker = "w") => Array.from({ length: count }, (_, i) => ({ worker, value: i }));
 
