@@ -42,9 +42,10 @@ struct Counter {
 /// A daemon in a process of its own, on a new store.
 class Daemon {
  public:
-  explicit Daemon(const Settings& settings) {
+  enum class Store { kNew, kKeep };
+  explicit Daemon(const Settings& settings, Store store = Store::kNew) {
     std::string directory = settings.directory + "/store";
-    std::filesystem::remove_all(directory);
+    if (store == Store::kNew) std::filesystem::remove_all(directory);
     int out[2];
     if (::pipe(out) != 0) give_up("no pipe");
     pid_ = ::fork();
@@ -182,6 +183,26 @@ void bench_drain(const Settings& settings) {
   });
 }
 
+void bench_ready(const Settings& settings) {
+  const std::string name = "ready";
+  if (!settings.wants(name)) return;
+  report(settings, name, [&] {
+    {
+      Daemon first(settings);
+    }
+    Sample sample;
+    auto start = Clock::now();
+    while (Clock::now() - start < settings.duration) {
+      auto begun = Clock::now();
+      Daemon daemon(settings, Daemon::Store::kKeep);
+      sample.latencies.push_back(Clock::now() - begun);
+      ++sample.operations;
+    }
+    sample.elapsed = Clock::now() - start;
+    return sample;
+  });
+}
+
 void bench_idle_polls(const Settings& settings) {
   const std::string name = "idle_polls/1000";
   if (!settings.wants(name)) return;
@@ -235,6 +256,7 @@ int main(int argc, char** argv) {
   bench_same(settings, "emit_many/100x16", 16, 100, 201, HttpLoad::post("/v1/default/events", batch_body(100)));
   bench_drain(settings);
   bench_call(settings, "call/64", 64);
+  bench_ready(settings);
   bench_idle_polls(settings);
   std::filesystem::remove_all(settings.directory + "/store");
 }

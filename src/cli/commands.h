@@ -27,6 +27,7 @@ std::vector<Command> stream_commands();
 std::vector<Command> store_commands();
 std::vector<Command> serve_commands();
 std::vector<Command> system_commands();
+std::vector<Command> bench_commands();
 
 /// Most commands are one call whose answer is an object.
 OrFailure<void> ask_and_print(Context& context, const Call& call);

@@ -18,7 +18,7 @@ struct Api::Visit {
     api.waiting_.insert(this);
   }
   ~Visit() {
-    api.admission_.leave(route.load);
+    api.admission_.leave(route.load, call->space_or_none());
     if (route.load != Load::kWait) return;
     MutexLock lock(api.mutex_);
     api.waiting_.erase(this);
@@ -86,7 +86,7 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
     if (!body) return exchange->answer(problem(body.error()));
     call->body = std::move(*body);
   }
-  if (!admission_.enter(match.route->load))
+  if (!admission_.enter(match.route->load, call->space_or_none()))
     return exchange->answer(
         problem(429, "limit_exceeded", "more requests are under way than this daemon takes on at once; try again"));
   run(*match.route, std::make_shared<Visit>(*this, *match.route, std::move(call)));

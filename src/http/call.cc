@@ -14,6 +14,11 @@ const std::string& Call::param(std::string_view name) const {
   return found->second;
 }
 
+const std::string& Call::space_or_none() const {
+  static const std::string kNone;
+  return !params.empty() && params[0].first == "space" ? params[0].second : kNone;
+}
+
 std::optional<std::string_view> Call::query(std::string_view name) const {
   auto found = target_.query.find(name);
   if (found == target_.query.end()) return std::nullopt;

@@ -33,6 +33,8 @@ class Call {
   /// What stood in the place of {name} in the path.
   const std::string& param(std::string_view name) const;
   const std::string& space() const { return param("space"); }
+  /// Empty if it belongs to none.
+  const std::string& space_or_none() const;
   std::optional<std::string_view> query(std::string_view name) const;
   /// The JSON that was sent, null if none was.
   Value body;
