@@ -1,13 +1,11 @@
 // /v1/{space}/kinds and /v1/{space}/actors, with a remote behaviour of ours
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace, until, within } from "./daemon.mjs";
 import { serve } from "./push_server.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 /// A counter that can be told to do anything else that a behaviour can.
 function behave({ json }) {

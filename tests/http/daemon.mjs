@@ -13,6 +13,11 @@ const binary = process.env.PERDURE_BINARY;
 /// Nothing that these tests wait for takes longer, on a slow machine too.
 export const patience = 30_000;
 
+const running = new Set();
+// However this process ends, no daemon is left behind.
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
+
 let spaces = 0;
 /// A space that no other test uses.
 export const newSpace = (prefix = "t") => `${prefix}${++spaces}`;
@@ -44,7 +49,16 @@ export function within(limit, what, promise) {
 }
 
 export class Daemon {
-  /// Starts one and waits until it listens. `t` ends it with its test; without, call end().
+  /// One for all tests of a file. It ends with the process, and does not keep that from ending.
+  static async shared(options) {
+    const daemon = await Daemon.start(undefined, options);
+    daemon.child.unref();
+    daemon.child.stdout.unref();
+    daemon.child.stderr.unref();
+    return daemon;
+  }
+
+  /// Starts one and waits until it listens. `t` ends it with its test.
   static async start(t, { store = "memory:", args = [], env = {} } = {}) {
     const daemon = new Daemon(store, args, env);
     t?.after(() => daemon.end());
@@ -61,7 +75,9 @@ export class Daemon {
     const args = ["serve", "--store", this.store, "--listen", "127.0.0.1:0", ...this.args];
     this.child = spawn(binary, args, { env: { ...process.env, ...this.env }, stdio: ["ignore", "pipe", "pipe"] });
     this.agent = new http.Agent({ keepAlive: true, maxSockets: Infinity });
-    this.exited = new Promise((resolve) => this.child.once("exit", (code, signal) => resolve({ code, signal })));
+    const child = this.child;
+    running.add(child);
+    this.exited = new Promise((resolve) => child.once("exit", (code, signal) => (running.delete(child), resolve({ code, signal }))));
     this.child.stderr.on("data", (text) => (this.log += text));
     let said = "";
     this.port = await within(patience, "starting the daemon", new Promise((resolve, reject) => {

@@ -1,14 +1,12 @@
 // What every route has in common: who is let in, methods, limits, JSON, HEAD
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace } from "./daemon.mjs";
 import { document } from "./schema.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 const residentMiB = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${daemon.child.pid}/status`, "utf8"))[1]) / 1024;
 

@@ -1,12 +1,10 @@
 // /v1/{space}/events and /v1/{space}/history
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace, within } from "./daemon.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 const unknown = "00000000-0000-7000-8000-000000000000";
 

@@ -1,13 +1,11 @@
 // Idempotency-Key
 import assert from "node:assert/strict";
-import { test, before, after } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace, scratch, until } from "./daemon.mjs";
 import { serve } from "./push_server.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 const keyed = (key) => ({ headers: { "Idempotency-Key": key } });
 /// The same POST twice: the second must be a replay of the first.

@@ -1,12 +1,10 @@
 // /v1/{space}/keys and /v1/{space}/transact
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace } from "./daemon.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 test("a key is put, read, changed, listed and removed, with its version as ETag", async () => {
   const at = `/v1/${newSpace()}/keys/k`;

@@ -1,18 +1,14 @@
 // Whatever is sent to whatever route: an answer of the document, never a failure of the daemon's own, and it lives on
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, within } from "./daemon.mjs";
 import { document } from "./schema.mjs";
 
-let daemon;
-before(async () => {
-  daemon = await Daemon.start();
-  await daemon.expect(201, "PUT", "/v1/s/debouncers/n", { quiet: "1h" });
-  await daemon.expect(201, "PUT", "/v1/s/partitions/p", { types: { t: { q: 1 } } });
-  await daemon.expect(201, "PUT", "/v1/s/schedules/n", { every: "Daily", worker: "w" });
-});
-after(() => daemon.end());
+const daemon = await Daemon.shared();
+await daemon.expect(201, "PUT", "/v1/s/debouncers/n", { quiet: "1h" });
+await daemon.expect(201, "PUT", "/v1/s/partitions/p", { types: { t: { q: 1 } } });
+await daemon.expect(201, "PUT", "/v1/s/schedules/n", { every: "Daily", worker: "w" });
 
 /// Reproducible: the same numbers in every run.
 function randomNumbers(seed) {

@@ -1,14 +1,12 @@
 // Workers with a URL
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace, until } from "./daemon.mjs";
 import { serve } from "./push_server.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 const emit = async (space, more = {}) => (await daemon.expect(201, "POST", `/v1/${space}/events`, { worker: "w", value: { n: 1 }, ...more })).id;
 const ended = (space, id) => daemon.expect(200, "GET", `/v1/${space}/history/${id}?wait=20s`);

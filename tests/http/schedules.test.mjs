@@ -1,12 +1,10 @@
 // /v1/{space}/schedules, and time in tests
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace } from "./daemon.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start(undefined, { args: ["--test-clock"] })));
-after(() => daemon.end());
+const daemon = await Daemon.shared({ args: ["--test-clock"] });
 
 const advance = (by) => daemon.expect(200, "POST", "/v1/_/clock", { advance: by });
 const claim = async (space, worker = "w") => (await daemon.expect(200, "POST", `/v1/${space}/workers/${worker}/claim`, { max: 1000 })).items;

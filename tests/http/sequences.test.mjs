@@ -1,12 +1,10 @@
 // /v1/{space}/partitions
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace } from "./daemon.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 async function partition(types = { shop: { invoice: 1, order: 1000 } }) {
   const space = newSpace();

@@ -1,15 +1,13 @@
 // /v1/{space}/stream
 import assert from "node:assert/strict";
 import http from "node:http";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace, patience, scratch, until, within } from "./daemon.mjs";
 import { serve } from "./push_server.mjs";
 import { resolve as schema, validate } from "./schema.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 /// A client that listens: `changes` grows with what comes.
 class Listener {

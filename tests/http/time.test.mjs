@@ -1,12 +1,10 @@
 // What ends, or begins, by the passing of time
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace } from "./daemon.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start(undefined, { args: ["--test-clock"] })));
-after(() => daemon.end());
+const daemon = await Daemon.shared({ args: ["--test-clock"] });
 
 const advance = async (by) => Date.parse((await daemon.expect(200, "POST", "/v1/_/clock", { advance: by })).now);
 const emit = (space, more = {}) => daemon.post(`/v1/${space}/events`, { worker: "w", ...more });

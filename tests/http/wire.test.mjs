@@ -1,13 +1,11 @@
 // HTTP/1.1 as it goes over the wire: keep-alive, pipelining, chunks, and what smugglers send
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 
 import { Daemon, newSpace, until, within } from "./daemon.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 const host = "Host: localhost\r\n";
 const put = (space, key, body) => `PUT /v1/${space}/keys/${key} HTTP/1.1\r\n${host}Content-Length: ${body.length}\r\n\r\n${body}`;

@@ -1,12 +1,10 @@
 // /v1/{space}/workers
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { Daemon, newSpace, until, within } from "./daemon.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 const emit = (space, worker, count = 1, more = {}) =>
   daemon.expect(201, "POST", `/v1/${space}/events`, Array.from({ length: count }, (_, i) => ({ worker, value: i, ...more })));
