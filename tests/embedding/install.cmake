@@ -3,7 +3,7 @@
 include("${CMAKE_CURRENT_LIST_DIR}/common.cmake")
 file(REMOVE_RECURSE "${SCRATCH}")
 set(configure "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/library" -G Ninja -DCMAKE_BUILD_TYPE=Release
-              -DPERDURE_BUILD_TESTS=OFF "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}")
+              -DPERDURE_BUILD_TESTS=OFF -DPERDURE_DAEMON=OFF "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}")
 foreach(kind shared static)
   if(kind STREQUAL shared)
     set(shared ON)

@@ -1,17 +1,22 @@
 // The real daemon as a child, and ways to talk to it. PERDURE_BINARY says where it is.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import {spawn} from "node:child_process";
+import {mkdtempSync, rmSync} from "node:fs";
 import http from "node:http";
 import net from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import {tmpdir} from "node:os";
+import {join} from "node:path";
 
-import { checkAnswer } from "./schema.mjs";
+import {checkAnswer} from "./schema.mjs";
 
 const binary = process.env.PERDURE_BINARY;
 /// Nothing that these tests wait for takes longer, on a slow machine too.
 export const patience = 30_000;
+
+const running = new Set();
+// However this process ends, no daemon is left behind.
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
 
 let spaces = 0;
 /// A space that no other test uses.
@@ -19,7 +24,7 @@ export const newSpace = (prefix = "t") => `${prefix}${++spaces}`;
 
 export function scratch(t) {
   const directory = mkdtempSync(join(tmpdir(), "perdure-http-"));
-  t?.after(() => rmSync(directory, { recursive: true, force: true }));
+  t?.after(() => rmSync(directory, {recursive: true, force: true}));
   return directory;
 }
 
@@ -38,51 +43,58 @@ export async function until(what, ask, limit = patience) {
 export function within(limit, what, promise) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new assert.AssertionError({ message: `${what} took more than ${limit} ms` })), limit);
+    timer = setTimeout(() => reject(new assert.AssertionError({message: `${what} took more than ${limit} ms`})), limit);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 export class Daemon {
-  /// Starts one and waits until it listens. `t` ends it with its test; without, call end().
-  static async start(t, { store = "memory:", args = [], env = {} } = {}) {
+  /// One for all tests of a file. It ends with the process, and does not keep that from ending.
+  static async shared(options) {
+    const daemon = await Daemon.start(undefined, options);
+    daemon.child.unref();
+    daemon.child.stdout.unref();
+    daemon.child.stderr.unref();
+    return daemon;
+  }
+
+  /// Starts one and waits until it listens. `t` ends it with its test.
+  static async start(t, {store = "memory:", args = [], env = {}} = {}) {
     const daemon = new Daemon(store, args, env);
     t?.after(() => daemon.end());
     await daemon.#spawn();
     return daemon;
   }
 
-  constructor(store, args, env) {
-    Object.assign(this, { store, args, env, log: "", asked: 0 });
-  }
+  constructor(store, args, env) { Object.assign(this, {store, args, env, log: ""}); }
 
   async #spawn() {
     assert.ok(binary, "set PERDURE_BINARY to the binary to test");
     const args = ["serve", "--store", this.store, "--listen", "127.0.0.1:0", ...this.args];
-    this.child = spawn(binary, args, { env: { ...process.env, ...this.env }, stdio: ["ignore", "pipe", "pipe"] });
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: Infinity });
-    this.exited = new Promise((resolve) => this.child.once("exit", (code, signal) => resolve({ code, signal })));
+    this.child = spawn(binary, args, {env: {...process.env, ...this.env}, stdio: ["ignore", "pipe", "pipe"]});
+    this.agent = new http.Agent({keepAlive: true, maxSockets: Infinity});
+    const child = this.child;
+    running.add(child);
+    this.exited = new Promise(
+        (resolve) => child.once("exit", (code, signal) => (running.delete(child), resolve({code, signal}))));
     this.child.stderr.on("data", (text) => (this.log += text));
     let said = "";
-    this.port = await within(patience, "starting the daemon", new Promise((resolve, reject) => {
-      this.child.once("error", reject);
-      this.exited.then((how) => reject(new Error(`the daemon ended: ${JSON.stringify(how)} ${said} ${this.log}`)));
-      this.child.stdout.on("data", (text) => {
-        said += text;
-        const found = /listening on http:\/\/[^ :]+:(\d+)/.exec(said);
-        if (found) resolve(Number(found[1]));
-      });
-    }));
+    this.port = await within(
+        patience, "starting the daemon", new Promise((resolve, reject) => {
+          this.child.once("error", reject);
+          this.exited.then((how) => reject(new Error(`the daemon ended: ${JSON.stringify(how)} ${said} ${this.log}`)));
+          this.child.stdout.on("data", (text) => {
+            said += text;
+            const found = /listening on http:\/\/[^ :]+:(\d+)/.exec(said);
+            if (found) resolve(Number(found[1]));
+          });
+        }));
     this.said = said;
   }
 
-  get url() {
-    return `http://127.0.0.1:${this.port}`;
-  }
+  get url() { return `http://127.0.0.1:${this.port}`; }
 
-  isRunning() {
-    return this.child.exitCode === null && this.child.signalCode === null;
-  }
+  isRunning() { return this.child.exitCode === null && this.child.signalCode === null; }
 
   /// SIGTERM; how it exited.
   async stop() {
@@ -112,29 +124,33 @@ export class Daemon {
   }
 
   /// Sends one request, and checks the answer against the document. `body` is sent as JSON, `raw` as it is.
-  request(method, path, { body, raw, headers = {}, check = true, signal, timeout = patience } = {}) {
+  request(method, path, {body, raw, headers = {}, check = true, signal, timeout = patience} = {}) {
     const text = raw ?? (body === undefined ? undefined : JSON.stringify(body));
     return new Promise((resolve, reject) => {
-      const all = { ...headers };
+      const all = {...headers};
       if (text !== undefined) all["Content-Length"] = Buffer.byteLength(text);
       if (text !== undefined && !all["Content-Type"]) all["Content-Type"] = "application/json";
       const request = http.request(
-        { host: "127.0.0.1", port: this.port, method, path, headers: all, agent: this.agent, signal },
-        (response) => {
-          const pieces = [];
-          response.on("data", (piece) => pieces.push(piece));
-          response.on("error", reject);
-          response.on("end", () => {
-            const answer = { status: response.statusCode, headers: response.headers, text: Buffer.concat(pieces).toString() };
-            try {
-              answer.json = readJson(answer);
-              if (check) this.check(method, path, answer, body);
-              resolve(answer);
-            } catch (error) {
-              reject(error);
-            }
-          });
-        },
+          {host: "127.0.0.1", port: this.port, method, path, headers: all, agent: this.agent, signal},
+          (response) => {
+            const pieces = [];
+            response.on("data", (piece) => pieces.push(piece));
+            response.on("error", reject);
+            response.on("end", () => {
+              const answer = {
+                status: response.statusCode,
+                headers: response.headers,
+                text: Buffer.concat(pieces).toString()
+              };
+              try {
+                answer.json = readJson(answer);
+                if (check) this.check(method, path, answer, body);
+                resolve(answer);
+              } catch (error) {
+                reject(error);
+              }
+            });
+          },
       );
       request.setTimeout(timeout, () => request.destroy(new Error(`${method} ${path} took more than ${timeout} ms`)));
       request.on("error", reject);
@@ -147,43 +163,35 @@ export class Daemon {
     assert.deepEqual(wrong, [], `${method} ${path} answered ${answer.status} ${answer.text.slice(0, 500)}`);
   }
 
-  get(path, options) {
-    return this.request("GET", path, options);
-  }
-  post(path, body, options) {
-    return this.request("POST", path, { body, ...options });
-  }
-  put(path, body, options) {
-    return this.request("PUT", path, { body, ...options });
-  }
-  delete(path, options) {
-    return this.request("DELETE", path, options);
-  }
+  get(path, options) { return this.request("GET", path, options); }
+  post(path, body, options) { return this.request("POST", path, {body, ...options}); }
+  put(path, body, options) { return this.request("PUT", path, {body, ...options}); }
+  delete(path, options) { return this.request("DELETE", path, options); }
 
   /// The answer's JSON, if it has that status.
   async expect(status, method, path, body, options) {
-    const answer = await this.request(method, path, { body, ...options });
+    const answer = await this.request(method, path, {body, ...options});
     assert.equal(answer.status, status, `${method} ${path}: ${answer.status} ${answer.text.slice(0, 500)}`);
     return answer.json;
   }
 
   /// That it is refused so, with that code.
   async refuse(status, code, method, path, body, options) {
-    const answer = await this.request(method, path, { body, ...options });
-    const said = `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}: ${answer.status} ${answer.text.slice(0, 300)}`;
+    const answer = await this.request(method, path, {body, ...options});
+    const said =
+        `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}: ${answer.status} ${answer.text.slice(0, 300)}`;
     assert.equal(answer.status, status, said);
     assert.equal(answer.json.error.code, code, said);
     return answer;
   }
 
   /// A socket to it, for what a client of HTTP would not send.
-  raw() {
-    return Raw.connect(this.port);
-  }
+  raw() { return Raw.connect(this.port); }
 }
 
 function readJson(answer) {
-  if (!/^application\/(problem\+)?json/.test(answer.headers["content-type"] ?? "") || answer.text === "") return undefined;
+  if (!/^application\/(problem\+)?json/.test(answer.headers["content-type"] ?? "") || answer.text === "")
+    return undefined;
   return JSON.parse(answer.text);
 }
 
@@ -208,29 +216,30 @@ export class Raw {
   text = "";
   closed = false;
 
-  send(text) {
-    return new Promise((resolve) => this.socket.write(text, "latin1", () => resolve()));
-  }
+  send(text) { return new Promise((resolve) => this.socket.write(text, "latin1", () => resolve())); }
 
   async #more(limit) {
     if (this.closed) return false;
-    await within(limit, `an answer on a socket, after ${JSON.stringify(this.text.slice(-200))},`, new Promise((resolve) => (this.wake = resolve)));
+    await within(
+        limit, `an answer on a socket, after ${JSON.stringify(this.text.slice(-200))},`,
+        new Promise((resolve) => (this.wake = resolve)));
     return true;
   }
 
   /// The next answer: {status, headers, body}. Null if the connection was closed instead.
-  async answer({ head = false, limit = patience } = {}) {
+  async answer({head = false, limit = patience} = {}) {
     for (;;) {
       const end = this.text.indexOf("\r\n\r\n");
       if (end >= 0) {
         const [first, ...lines] = this.text.slice(0, end).split("\r\n");
         const status = Number(first.split(" ")[1]);
-        const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]));
+        const headers = Object.fromEntries(lines.map(
+            (line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]));
         const size = head || status < 200 || status === 204 ? 0 : Number(headers["content-length"] ?? 0);
         if (this.text.length >= end + 4 + size) {
           const body = this.text.slice(end + 4, end + 4 + size);
           this.text = this.text.slice(end + 4 + size);
-          return { status, headers, body };
+          return {status, headers, body};
         }
       }
       if (!(await this.#more(limit))) return null;
@@ -239,10 +248,9 @@ export class Raw {
 
   /// Waits until the text has come.
   async see(text, limit = patience) {
-    while (!this.text.includes(text)) if (!(await this.#more(limit))) assert.fail(`closed before ${JSON.stringify(text)} came`);
+    while (!this.text.includes(text))
+      if (!(await this.#more(limit))) assert.fail(`closed before ${JSON.stringify(text)} came`);
   }
 
-  end() {
-    this.socket.destroy();
-  }
+  end() { this.socket.destroy(); }
 }

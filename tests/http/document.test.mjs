@@ -1,11 +1,11 @@
 // That the document, the sources and the binary are about the same API.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import {readdirSync, readFileSync} from "node:fs";
 import test from "node:test";
+import {fileURLToPath} from "node:url";
 
-import { Daemon } from "./daemon.mjs";
-import { document, resolve, sources, validate } from "./schema.mjs";
+import {Daemon} from "./daemon.mjs";
+import {document, resolve, sources, validate} from "./schema.mjs";
 
 /// "METHOD /path" of every route in the tables of api_*.cc.
 function routesOfSources() {
@@ -14,7 +14,8 @@ function routesOfSources() {
   for (const file of readdirSync(directory).filter((name) => /^api_.*\.cc$/.test(name))) {
     const text = readFileSync(directory + file, "utf8");
     const one = /const std::string one = "([^"]+)"/.exec(text)?.[1];
-    for (const [, method, path, more] of text.matchAll(/\{"([A-Z]+)",\s*(one|"[^"]+")(?:\s*\+\s*"([^"]+)")?,\s*Load::/g))
+    for (const [, method, path, more] of text.matchAll(
+             /\{"([A-Z]+)",\s*(one|"[^"]+")(?:\s*\+\s*"([^"]+)")?,\s*Load::/g))
       routes.push(`${method} ${path === "one" ? one : path.slice(1, -1)}${more ?? ""}`);
   }
   return routes.sort();
@@ -23,7 +24,8 @@ function routesOfSources() {
 test("the paths of the document are exactly the routes of the sources", () => {
   const described = [];
   for (const [path, item] of Object.entries(document.paths))
-    for (const method of Object.keys(item)) if (method !== "parameters") described.push(`${method.toUpperCase()} ${path}`);
+    for (const method of Object.keys(item))
+      if (method !== "parameters") described.push(`${method.toUpperCase()} ${path}`);
   const routes = routesOfSources();
   assert.ok(routes.length > 60, "the tables of the sources were found");
   assert.deepEqual(described.sort(), routes);
@@ -56,11 +58,11 @@ test("the daemon serves the document", async (t) => {
 });
 
 test("the validator finds what is wrong", () => {
-  const schema = { type: "object", required: ["a"], properties: { a: { type: "integer" } }, additionalProperties: false };
-  assert.deepEqual(validate(schema, { a: 1 }), []);
+  const schema = {type: "object", required: ["a"], properties: {a: {type: "integer"}}, additionalProperties: false};
+  assert.deepEqual(validate(schema, {a: 1}), []);
   assert.equal(validate(schema, {}).length, 1);
-  assert.equal(validate(schema, { a: "1" }).length, 1);
-  assert.equal(validate(schema, { a: 1, b: 2 }).length, 1);
-  assert.equal(validate({ oneOf: [{ type: "string" }, { type: "null" }] }, 3).length, 3);
-  assert.throws(() => validate({ anyOf: [] }, 1));
+  assert.equal(validate(schema, {a: "1"}).length, 1);
+  assert.equal(validate(schema, {a: 1, b: 2}).length, 1);
+  assert.equal(validate({oneOf: [{type: "string"}, {type: "null"}]}, 3).length, 3);
+  assert.throws(() => validate({anyOf: []}, 1));
 });

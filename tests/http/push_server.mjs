@@ -1,7 +1,8 @@
 // A server of ours that the daemon sends requests to, for push workers and remote behaviours.
 import http from "node:http";
 
-/// `answer` is given each request as {body, headers, attempt count} and gives {status, headers, json}, or a promise of it.
+/// `answer` is given each request as {json, text, headers, path} and how many there were, and gives {status, headers,
+/// json or text}, or a promise of it.
 export async function serve(t, answer) {
   const seen = [];
   const server = http.createServer((request, response) => {
@@ -9,10 +10,10 @@ export async function serve(t, answer) {
     request.on("data", (piece) => pieces.push(piece));
     request.on("end", async () => {
       const text = Buffer.concat(pieces).toString();
-      const one = { text, json: JSON.parse(text), headers: request.headers, path: request.url };
+      const one = {text, json: JSON.parse(text), headers: request.headers, path: request.url};
       seen.push(one);
-      const { status = 200, headers = {}, json = {}, text: out } = (await answer(one, seen.length)) ?? {};
-      response.writeHead(status, { "Content-Type": "application/json", ...headers });
+      const {status = 200, headers = {}, json = {}, text: out} = (await answer(one, seen.length)) ?? {};
+      response.writeHead(status, {"Content-Type": "application/json", ...headers});
       response.end(out ?? JSON.stringify(json));
     });
   });
@@ -21,5 +22,5 @@ export async function serve(t, answer) {
     server.closeAllConnections();
     server.close();
   });
-  return { seen, url: `http://127.0.0.1:${server.address().port}/`, server };
+  return {seen, url: `http://127.0.0.1:${server.address().port}/`, server};
 }

@@ -1,15 +1,13 @@
 // /v1/{space}/stream
 import assert from "node:assert/strict";
 import http from "node:http";
-import { after, before, test } from "node:test";
+import {test} from "node:test";
 
-import { Daemon, newSpace, patience, scratch, until, within } from "./daemon.mjs";
-import { serve } from "./push_server.mjs";
-import { resolve as schema, validate } from "./schema.mjs";
+import {Daemon, newSpace, patience, scratch, until, within} from "./daemon.mjs";
+import {serve} from "./push_server.mjs";
+import {resolve as schema, validate} from "./schema.mjs";
 
-let daemon;
-before(async () => (daemon = await Daemon.start()));
-after(() => daemon.end());
+const daemon = await Daemon.shared();
 
 /// A client that listens: `changes` grows with what comes.
 class Listener {
@@ -20,7 +18,7 @@ class Listener {
   static open(t, at, path, headers = {}) {
     const listener = new Listener();
     const opened = new Promise((resolve, reject) => {
-      listener.request = http.get({ host: "127.0.0.1", port: at.port, path, headers, agent: false }, (response) => {
+      listener.request = http.get({host: "127.0.0.1", port: at.port, path, headers, agent: false}, (response) => {
         listener.status = response.statusCode;
         listener.type = response.headers["content-type"];
         response.on("data", (piece) => listener.#take(piece.toString()));
@@ -41,10 +39,12 @@ class Listener {
     for (let end; (end = this.#rest.indexOf("\n\n")) >= 0; this.#rest = this.#rest.slice(end + 2)) {
       const lines = this.#rest.slice(0, end).split("\n");
       const field = (name) => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
-      if (lines[0].startsWith(":")) ++this.comments;
-      else if (field("event") === "gap") ++this.gaps;
+      if (lines[0].startsWith(":"))
+        ++this.comments;
+      else if (field("event") === "gap")
+        ++this.gaps;
       else {
-        const change = { cursor: field("id"), event: field("event"), ...JSON.parse(field("data")) };
+        const change = {cursor: field("id"), event: field("event"), ...JSON.parse(field("data"))};
         assert.deepEqual(validate(schema("#/components/schemas/Change"), JSON.parse(field("data"))), []);
         assert.equal(change.event, change.type);
         this.changes.push(change);
@@ -53,62 +53,67 @@ class Listener {
   }
 
   async see(count) {
-    await until(`${count} changes; there are ${JSON.stringify(this.changes.map((each) => `${each.type} ${each.state}`))}`, () => this.changes.length >= count, 10_000);
+    await until(
+        `${count} changes; there are ${JSON.stringify(this.changes.map((each) => `${each.type} ${each.state}`))}`,
+        () => this.changes.length >= count, 10_000);
     return this.changes;
   }
-  states(type) {
-    return this.changes.filter((each) => each.type === type).map((each) => each.state);
-  }
-  close() {
-    this.request.destroy();
-  }
+  states(type) { return this.changes.filter((each) => each.type === type).map((each) => each.state); }
+  close() { this.request.destroy(); }
 }
 
 test("the life of an event is told, in order", async (t) => {
   const space = newSpace();
   const listener = await Listener.open(t, daemon, `/v1/${space}/stream`);
   assert.deepEqual([listener.status, listener.type], [200, "text/event-stream"]);
-  const { id } = await daemon.expect(201, "POST", `/v1/${space}/events`, { worker: "w", retry: { delay: "0s", max: 1 } });
-  const claim = async () => (await daemon.expect(200, "POST", `/v1/${space}/workers/w/claim`, { wait: "5s" })).items[0];
-  await daemon.expect(200, "POST", `/v1/${space}/events/${id}/fail`, { token: (await claim()).token, error: "no" });
-  await daemon.expect(200, "POST", `/v1/${space}/events/${id}/complete`, { token: (await claim()).token });
+  const {id} = await daemon.expect(201, "POST", `/v1/${space}/events`, {worker: "w", retry: {delay: "0s", max: 1}});
+  const claim = async () => (await daemon.expect(200, "POST", `/v1/${space}/workers/w/claim`, {wait: "5s"})).items[0];
+  await daemon.expect(200, "POST", `/v1/${space}/events/${id}/fail`, {token: (await claim()).token, error: "no"});
+  await daemon.expect(200, "POST", `/v1/${space}/events/${id}/complete`, {token: (await claim()).token});
   await until("the end", () => listener.states("event").includes("completed"));
   const states = listener.states("event");
   assert.deepEqual([states[0], states[1], states[2], states.at(-1)], ["ready", "running", "failed", "completed"]);
   assert.ok(listener.changes.every((each) => each.name === "w" && each.id === id));
-  assert.deepEqual(listener.changes.map((each) => each.cursor), listener.changes.map((each) => each.cursor).slice().sort(), "cursors sort");
+  assert.deepEqual(
+      listener.changes.map((each) => each.cursor), listener.changes.map((each) => each.cursor).slice().sort(),
+      "cursors sort");
 });
 
 test("every part tells what changes", async (t) => {
   const space = newSpace();
   const at = (path) => `/v1/${space}/${path}`;
-  const server = await serve(t, ({ json }) => ({ json: json.op === "init" ? { state: 0 } : { state: json.state + 1, reply: 1 } }));
+  const server =
+      await serve(t, ({json}) => ({json: json.op === "init" ? {state: 0} : {state: json.state + 1, reply: 1}}));
   const listener = await Listener.open(t, daemon, at("stream"));
-  await daemon.expect(201, "PUT", at("workers/w"), { rate: "5/s" });
+  await daemon.expect(201, "PUT", at("workers/w"), {rate: "5/s"});
   await daemon.expect(200, "POST", at("workers/w/pause"), {});
   await daemon.expect(200, "POST", at("workers/w/unpause"), {});
-  await daemon.expect(201, "PUT", at("kinds/k"), { url: server.url });
+  await daemon.expect(201, "PUT", at("kinds/k"), {url: server.url});
   for (let i = 0; i < 2; ++i) await daemon.expect(200, "POST", at("actors/k/a/call"), 1);
-  await daemon.expect(201, "PUT", at("debouncers/d"), { quiet: "5ms" });
+  await daemon.expect(201, "PUT", at("debouncers/d"), {quiet: "5ms"});
   await daemon.expect(202, "POST", at("debouncers/d/keys/key"), 1);
-  await daemon.expect(201, "PUT", at("schedules/s"), { cron: "0 0 1 1 *", worker: "v" });
+  await daemon.expect(201, "PUT", at("schedules/s"), {cron: "0 0 1 1 *", worker: "v"});
   await daemon.expect(200, "POST", at("schedules/s/run"));
-  await daemon.expect(201, "PUT", at("partitions/p"), { types: { t: {} } });
-  await daemon.expect(201, "POST", at("partitions/p/append"), { type: "t", workspace: 1 });
+  await daemon.expect(201, "PUT", at("partitions/p"), {types: {t: {}}});
+  await daemon.expect(201, "POST", at("partitions/p/append"), {type: "t", workspace: 1});
   await daemon.expect(204, "DELETE", at("schedules/s"));
   await daemon.expect(204, "DELETE", at("actors/k/a"));
   const told = () => new Set(listener.changes.map((each) => `${each.type} ${each.state}`));
-  const wanted = ["worker set", "worker paused", "worker unpaused", "actor created", "actor handled", "actor killed", "debouncer set", "debouncer waiting", "debouncer fired", "event ready",
-    "schedule set", "schedule removed", "partition set", "partition appended"];
-  await until("all parts", () => wanted.every((each) => told().has(each)), 10_000).catch(() => assert.deepEqual(wanted.filter((each) => !told().has(each)), []));
+  const wanted = [
+    "worker set", "worker paused", "worker unpaused", "actor created", "actor handled", "actor killed", "debouncer set",
+    "debouncer waiting", "debouncer fired", "event ready", "schedule set", "schedule removed", "partition set",
+    "partition appended"
+  ];
+  await until("all parts", () => wanted.every((each) => told().has(each)), 10_000)
+      .catch(() => assert.deepEqual(wanted.filter((each) => !told().has(each)), []));
 });
 
 test("filters let only some through", async (t) => {
   const space = newSpace();
   const all = await Listener.open(t, daemon, `/v1/${space}/stream`);
   const some = await Listener.open(t, daemon, `/v1/${space}/stream?worker=b`);
-  await daemon.expect(201, "POST", `/v1/${space}/events`, [{ worker: "a" }, { worker: "b" }, { worker: "c" }]);
-  await daemon.expect(201, "POST", `/v1/${space}/events`, { worker: "b" });
+  await daemon.expect(201, "POST", `/v1/${space}/events`, [{worker: "a"}, {worker: "b"}, {worker: "c"}]);
+  await daemon.expect(201, "POST", `/v1/${space}/events`, {worker: "b"});
   await all.see(4);
   await some.see(2);
   assert.deepEqual(some.changes.map((each) => each.name), ["b", "b"]);
@@ -117,15 +122,17 @@ test("filters let only some through", async (t) => {
 test("Last-Event-ID resumes without loss or repeat", async (t) => {
   const space = newSpace();
   const first = await Listener.open(t, daemon, `/v1/${space}/stream`);
-  const emit = (count) => daemon.expect(201, "POST", `/v1/${space}/events`, Array.from({ length: count }, () => ({ worker: "w" })));
+  const emit = (count) =>
+      daemon.expect(201, "POST", `/v1/${space}/events`, Array.from({length: count}, () => ({worker: "w"})));
   const ids = [];
   for (let i = 0; i < 10; ++i) ids.push(...(await emit(3)).items.map((each) => each.id));
   await first.see(30);
   assert.deepEqual(first.changes.map((each) => each.id).sort(), ids.slice().sort());
   for (const place of [0, 1, 7, 13, 28]) {
-    const again = await Listener.open(t, daemon, `/v1/${space}/stream`, { "Last-Event-ID": first.changes[place].cursor });
+    const again = await Listener.open(t, daemon, `/v1/${space}/stream`, {"Last-Event-ID": first.changes[place].cursor});
     await again.see(29 - place);
-    assert.deepEqual(again.changes.map((each) => each.cursor), first.changes.slice(place + 1).map((each) => each.cursor));
+    assert.deepEqual(
+        again.changes.map((each) => each.cursor), first.changes.slice(place + 1).map((each) => each.cursor));
     assert.equal(again.gaps, 0);
     again.close();
   }
@@ -140,7 +147,8 @@ test("a client that comes and goes while events flow misses none", async (t) => 
   let busy = true;
   const ids = [];
   const load = (async () => {
-    while (busy && ids.length < 2_000) ids.push((await daemon.expect(201, "POST", `/v1/${space}/events`, { worker: "w" })).id);
+    while (busy && ids.length < 2_000)
+      ids.push((await daemon.expect(201, "POST", `/v1/${space}/events`, {worker: "w"})).id);
   })();
   const opened = await Listener.open(t, daemon, `/v1/${space}/stream?worker=w`);
   const beginning = ids.length;
@@ -151,7 +159,7 @@ test("a client that comes and goes while events flow misses none", async (t) => 
     listener.close();
     const got = listener.changes.slice();
     seen.push(...got.map((each) => each.id));
-    listener = await Listener.open(t, daemon, `/v1/${space}/stream?worker=w`, { "Last-Event-ID": got.at(-1).cursor });
+    listener = await Listener.open(t, daemon, `/v1/${space}/stream?worker=w`, {"Last-Event-ID": got.at(-1).cursor});
   }
   busy = false;
   await load;
@@ -164,16 +172,17 @@ test("a client that comes and goes while events flow misses none", async (t) => 
 });
 
 test("cursors stay good across kill -9", async (t) => {
-  const own = await Daemon.start(t, { store: `lmdb:${scratch(t)}` });
+  const own = await Daemon.start(t, {store: `lmdb:${scratch(t)}`});
   const first = await Listener.open(t, own, "/v1/a/stream");
-  for (let i = 0; i < 5; ++i) await own.expect(201, "POST", "/v1/a/events", { worker: "w" });
+  for (let i = 0; i < 5; ++i) await own.expect(201, "POST", "/v1/a/events", {worker: "w"});
   await first.see(5);
   await own.kill();
   await own.restart();
-  await own.expect(201, "POST", "/v1/a/events", { worker: "w" });
-  const again = await Listener.open(t, own, "/v1/a/stream", { "Last-Event-ID": first.changes[1].cursor });
+  await own.expect(201, "POST", "/v1/a/events", {worker: "w"});
+  const again = await Listener.open(t, own, "/v1/a/stream", {"Last-Event-ID": first.changes[1].cursor});
   await again.see(4);
-  assert.deepEqual(again.changes.slice(0, 3).map((each) => each.cursor), first.changes.slice(2).map((each) => each.cursor));
+  assert.deepEqual(
+      again.changes.slice(0, 3).map((each) => each.cursor), first.changes.slice(2).map((each) => each.cursor));
 });
 
 test("what is no cursor is refused, and one from elsewhere is a gap", async (t) => {
@@ -184,9 +193,9 @@ test("what is no cursor is refused, and one from elsewhere is a gap", async (t) 
   }
   const other = await Daemon.start(t);
   const old = await Listener.open(t, other, "/v1/a/stream");
-  await other.expect(201, "POST", "/v1/a/events", { worker: "w" });
-  const [{ cursor }] = await old.see(1);
-  const lost = await Listener.open(t, daemon, `/v1/${space}/stream`, { "Last-Event-ID": cursor });
+  await other.expect(201, "POST", "/v1/a/events", {worker: "w"});
+  const [{cursor}] = await old.see(1);
+  const lost = await Listener.open(t, daemon, `/v1/${space}/stream`, {"Last-Event-ID": cursor});
   await until("it is told of the gap", () => lost.gaps > 0, 5_000);
 });
 
