@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { test as unbounded } from "node:test";
+import { after, test as unbounded } from "node:test";
 import { Perdure } from "perdure";
 
 const binary = process.env.PERDURE_BINARY;
@@ -16,6 +16,15 @@ if (!binary) throw new Error("set PERDURE_BINARY to the perdure program that is 
 export function test(claim, body) {
   return unbounded(claim, { timeout: 60_000 }, body);
 }
+
+// So has what goes on when all tests are over.
+after(() => {
+  const leftOver = () => {
+    console.error("the tests are over, and something still runs");
+    process.exit(1);
+  };
+  setTimeout(leftOver, 10_000).unref();
+});
 
 /** Starts a program and waits until it prints "listening on URL". */
 export async function startListening(command, args, env = {}) {
