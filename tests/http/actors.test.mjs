@@ -279,3 +279,18 @@ test("replies may come from another message", async (t) => {
   await daemon.expect(202, "POST", at("a", "/cast"), "tell");
   assert.deepEqual(await within(5_000, "the reply", asked), {reply: "told"});
 });
+
+test("dead letters are listed page by page", async (t) => {
+  const {at} = await counters(t, {retry: {max: 0}});
+  await daemon.expect(202, "POST", at("a", "/cast_many"), Array.from({length: 5}, (_, n) => ({fail: true, n})));
+  await until("all are dead", async () => (await daemon.expect(200, "GET", at("a"))).dead === 5);
+  const seen = [];
+  let after = "";
+  do {
+    const page = await daemon.expect(200, "GET", `${at("a", "/dead")}?limit=2&after=${encodeURIComponent(after)}`);
+    assert.ok(page.items.length <= 2);
+    seen.push(...page.items.map((each) => each.message.n));
+    after = page.next;
+  } while (after !== null);
+  assert.deepEqual(seen, [0, 1, 2, 3, 4]);
+});

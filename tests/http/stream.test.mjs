@@ -207,3 +207,25 @@ test("a daemon that stops ends its streams", async (t) => {
   assert.ok(performance.now() - began < 5_000, `it took ${performance.now() - began} ms`);
   await until("the end", () => listener.ended);
 });
+
+test("a listener that does not read misses nothing, and holds up nobody", async (t) => {
+  const space = newSpace();
+  const listener = await Listener.open(t, daemon, `/v1/${space}/stream`);
+  listener.request.socket.pause();
+  const ids = [];
+  for (let i = 0; i < 10; ++i) {
+    const made = await daemon.expect(201, "POST", `/v1/${space}/events`, Array(1_000).fill({worker: "w"}));
+    ids.push(...made.items.map((each) => each.id));
+  }
+  listener.request.socket.resume();
+  await listener.see(ids.length);
+  assert.deepEqual(listener.changes.map((each) => each.id).sort(), ids.sort());
+});
+
+test("a listener at one daemon hears what another does to the same store", async (t) => {
+  const store = `lmdb:${scratch(t)}`;
+  const [one, two] = [await Daemon.start(t, {store}), await Daemon.start(t, {store})];
+  const listener = await Listener.open(t, two, "/v1/a/stream");
+  const {id} = await one.expect(201, "POST", "/v1/a/events", {worker: "w"});
+  assert.equal((await listener.see(1))[0].id, id);
+});
