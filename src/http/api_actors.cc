@@ -77,8 +77,8 @@ auto finished(Done done) {
   };
 }
 
-/// Through the mailbox, with a caller in the store. A behaviour elsewhere may take its time: a kill tells who waits for it
-/// at once, and each of its attempts is counted.
+/// Through the mailbox, with a caller in the store. A behaviour elsewhere may take its time: a kill tells whoever waits
+/// for it at once, and each of its attempts is counted.
 void call_by_mailbox(Node& node, Actor actor, const CallPtr& call, Duration timeout, Done done) {
   auto push = [actor, call](Transaction& txn) mutable { return actor.call(txn, call->body); };
   auto pushed = [timeout, done = std::move(done)](Result<PendingCall> pending) mutable {

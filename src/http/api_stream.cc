@@ -49,8 +49,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
     gone_.then([weak = weak_from_this()] {
       if (auto self = weak.lock()) self->stop();
     });
-    // A client knows by this that it is connected.
-    out_->write(": perdure\n\n", [self = shared_from_this()] { self->read(); });
+    // A client knows by this that it is connected, and where to go on if it is cut off before the first change.
+    out_->write(": perdure\nid: " + query_.after + "\n\n", [self = shared_from_this()] { self->read(); });
   }
 
  private:

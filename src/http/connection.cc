@@ -3,12 +3,12 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
 #include <atomic>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/read.hpp>
+#include <cerrno>
 
 #include "http/problem.h"
 #include "http/response_text.h"

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "http/settings_table.h"
-#include "session/rows.h"
 #include "runtime/mutex.h"
+#include "session/rows.h"
 #include "store/report.h"
 #include "store/store_access.h"
 #include "store/system_access.h"
