@@ -18,10 +18,14 @@ struct Api::Visit {
     api.waiting_.insert(this);
   }
   ~Visit() {
-    api.admission_.leave(route.load, call->space_or_none());
+    leave();
     if (route.load != Load::kWait) return;
     MutexLock lock(api.mutex_);
     api.waiting_.erase(this);
+  }
+  /// It counts no more against the bounds.
+  void leave() {
+    if (!left.exchange(true)) api.admission_.leave(route.load, call->space_or_none());
   }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
@@ -30,6 +34,7 @@ struct Api::Visit {
   const Route& route;
   const CallPtr call;
   const SteadyTime began = steady_now();
+  std::atomic<bool> left = false;
 };
 
 namespace {
@@ -81,15 +86,16 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
   call->params = std::move(match.params);
   for (const auto& [name, value] : call->params)
     if (auto good = check_param(name, value); !good) return exchange->answer(problem(good.error()));
-  if (!exchange->request().body.empty()) {
-    auto body = Value::from_json(exchange->request().body);
-    if (!body) return exchange->answer(problem(body.error()));
-    call->body = std::move(*body);
-  }
   if (!admission_.enter(match.route->load, call->space_or_none()))
     return exchange->answer(
         problem(429, "limit_exceeded", "more requests are under way than this daemon takes on at once; try again"));
-  run(*match.route, std::make_shared<Visit>(*this, *match.route, std::move(call)));
+  auto visit = std::make_shared<Visit>(*this, *match.route, std::move(call));
+  if (!exchange->request().body.empty()) {
+    auto body = Value::from_json(exchange->request().body);
+    if (!body) return exchange->answer(problem(body.error()));
+    visit->call->body = std::move(*body);
+  }
+  run(*match.route, std::move(visit));
 }
 
 void Api::run(const Route& route, std::shared_ptr<Visit> visit) {
@@ -109,6 +115,10 @@ void Api::run(const Route& route, std::shared_ptr<Visit> visit) {
 
 void Api::begin(const Begin& begin, const std::shared_ptr<Visit>& visit) {
   begin(visit->call, [this, visit](Result<Answer> result) { answer(*visit, std::move(result)); });
+  if (!visit->call->lets_go) return;
+  visit->call->exchange().gone().then([weak = std::weak_ptr(visit)] {
+    if (auto held = weak.lock()) held->leave();
+  });
 }
 
 void Api::keep_after(Begin begin, std::shared_ptr<Visit> visit) {
@@ -116,12 +126,19 @@ void Api::keep_after(Begin begin, std::shared_ptr<Visit> visit) {
   if (!given) return answer(*visit, std::unexpected(std::move(given.error())));
   IdempotencyKey key = **given;
   auto keep_it = [this, visit, key](Result<Answer> result) {
-    if (!result) return answer(*visit, std::move(result));
-    auto body = [this, key, made = *result](Transaction& txn) { keep(txn, key, {.answer = made}, node_.now()); };
-    auto kept = [this, visit, made = *result](const Result<void>&) { answer(*visit, made); };
+    auto body = [this, key, result](Transaction& txn) {
+      result ? keep(txn, key, {.answer = *result}, node_.now()) : forget(txn, key);
+    };
+    // If it could not be kept, a repeat finds that it was begun, and does not do it again.
+    auto kept = [this, visit, result](const Result<void>&) { answer(*visit, result); };
     node_.store().transact_async(std::move(body), std::move(kept), {.reserve = Reserve::kMayUse});
   };
-  auto look = [this, key](Transaction& txn) { return find_kept(txn, key, node_.now()); };
+  // Whoever comes first has the key; those who repeat it meanwhile are told so.
+  auto look = [this, key](Transaction& txn) -> Result<std::optional<Kept>> {
+    auto kept = find_kept(txn, key, node_.now());
+    if (kept && !*kept) keep(txn, key, {.form = Kept::Form::kPending, .pending = "begun"}, node_.now());
+    return kept;
+  };
   auto found = [this, visit, key, begin = std::move(begin), keep_it](Result<std::optional<Kept>> kept) {
     if (!kept) return answer(*visit, std::unexpected(std::move(kept.error())));
     if (*kept) return answer(*visit, answer_of(std::move(**kept), key.key));
@@ -156,7 +173,8 @@ void Api::transact(const InTransaction& handler, std::shared_ptr<Visit> visit) {
     if (made) keep(txn, *key, {.answer = *made}, now);
     return made;
   };
-  auto done = [this, visit](Result<Answer> result, Receipt receipt) {
+  auto done = [this, visit, &handler](Result<Answer> result, Receipt receipt) {
+    if (result && handler.committed) handler.committed(*visit->call);
     if (result && result->version == Version()) result->version = receipt.version;
     answer(*visit, std::move(result));
   };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMessagesMax = 1'000;
 /// So many can be listed; those behind them once some are redriven.
-constexpr std::size_t kDeadLettersMax = 10'000;
+constexpr std::size_t kDeadLettersMax = 1'000;
 
 Actor actor_of(Node& node, const Call& call) {
   return node.actors().in(call.space()).actor(call.param("kind"), call.param("id"));
@@ -94,8 +94,8 @@ void call_actor(Daemon& daemon, const CallPtr& call, Done done) {
   if (!timeout) return done(wrong(timeout));
   auto key = IdempotencyKey::of(*call);
   if (!key) return done(wrong(key));
-  // A client that has hung up is let go of; to look for that costs something, and short waits end by themselves.
-  if (*timeout > CallOptions().timeout) (void)call->exchange().gone();
+  // To look for that costs something, and short waits end by themselves.
+  if (*timeout > CallOptions().timeout) call->let_go_when_gone();
   if (*key) return call_once(node, actor_of(node, *call), call->body, **key, *timeout, std::move(done));
   Actor actor = actor_of(node, *call);
   if (daemon.kinds.serves(call->space(), call->param("kind")))
@@ -106,6 +106,7 @@ void call_actor(Daemon& daemon, const CallPtr& call, Done done) {
 void priority_call(Node& node, const CallPtr& call, Done done) {
   auto timeout = call_timeout(*call);
   if (!timeout) return done(wrong(timeout));
+  if (*timeout > CallOptions().timeout) call->let_go_when_gone();
   actor_of(node, *call).call_async(call->body, {.timeout = *timeout, .way = Way::kPriority}, replied(std::move(done)));
 }
 

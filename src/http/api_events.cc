@@ -122,8 +122,7 @@ void history(Node& node, const CallPtr& call, Done done) {
   if (!id) return done(std::unexpected(std::move(id.error())));
   auto wait = call->query_duration("wait");
   if (!wait) return done(std::unexpected(std::move(wait.error())));
-  // A client that has hung up is let go of.
-  if (*wait) (void)call->exchange().gone();
+  if (*wait) call->let_go_when_gone();
   node.queue()
       .in(call->space())
       .wait_async(

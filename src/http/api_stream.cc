@@ -79,7 +79,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
     auto round = std::make_shared<std::atomic<bool>>(false);
     auto timer = scheduler_.at(scheduler_.now() + kComment, [self = shared_from_this(), round] {
       if (round->exchange(true)) return;
-      self->out_->write(": still here\n\n", [self] { self->read(); });
+      self->out_->write(": still here\nid: " + self->query_.after + "\n\n", [self] { self->read(); });
     });
     {
       MutexLock lock(mutex_);

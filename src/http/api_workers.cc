@@ -140,6 +140,18 @@ void claim_now(Daemon& daemon, const Call& call, const ClaimOptions& options, Do
                    });
 }
 
+/// Answers with what is kept; otherwise `otherwise` does.
+void answer_kept(Node& node, const IdempotencyKey& key, Done done, std::move_only_function<void(Done)> otherwise) {
+  auto look = [&node, key](Transaction& txn) { return find_kept(txn, key, node.now()); };
+  auto found = [key, done = std::move(done),
+                otherwise = std::move(otherwise)](Result<std::optional<Kept>> kept) mutable {
+    if (!kept) return done(wrong(kept));
+    if (*kept) return done(answer_of(std::move(**kept), key.key));
+    otherwise(std::move(done));
+  };
+  node.store().transact_async(std::move(look), std::move(found));
+}
+
 /// Keeps the answer in the transaction that claims. The tokens get their version with that commit, which is also the
 /// version of the row that is kept: so a repeat can say what they are.
 void claim_once(Daemon& daemon, const CallPtr& call, ClaimOptions options, const IdempotencyKey& key, Done done) {
@@ -147,18 +159,20 @@ void claim_once(Daemon& daemon, const CallPtr& call, ClaimOptions options, const
   options.also = [&node, key](Transaction& txn, const std::vector<Claimed>& claimed) {
     auto kept = in_txn(txn, find_kept(txn, key, node.now()));
     if (kept)
-      SystemAccess(txn).refuse({ErrorCode::kConflict, "a claim with this Idempotency-Key was answered meanwhile"});
+      SystemAccess(txn).refuse({ErrorCode::kWrongState, "a claim with this Idempotency-Key was answered meanwhile"});
     Answer answer = ok(claims_json(claimed));
     answer.show_version = Answer::ShowVersion::kTokens;
     keep(txn, key, {.answer = std::move(answer)}, node.now());
   };
-  auto look = [&node, key](Transaction& txn) { return find_kept(txn, key, node.now()); };
-  auto found = [&daemon, call, options, key, done = std::move(done)](Result<std::optional<Kept>> kept) mutable {
-    if (!kept) return done(wrong(kept));
-    if (*kept) return done(answer_of(std::move(**kept), key.key));
-    claim_now(daemon, *call, options, std::move(done));
-  };
-  node.store().transact_async(std::move(look), std::move(found));
+  answer_kept(node, key, std::move(done), [&daemon, call, options, key](Done answer) mutable {
+    auto claimed = [&daemon, key, answer = std::move(answer)](Result<Answer> result) mutable {
+      if (result || result.error().code != ErrorCode::kWrongState) return answer(std::move(result));
+      // The same claim was repeated while it waited, and another has its answer.
+      answer_kept(daemon.node, key, std::move(answer),
+                  [error = result.error()](Done none) { none(std::unexpected(error)); });
+    };
+    claim_now(daemon, *call, options, std::move(claimed));
+  });
 }
 
 void claim(Daemon& daemon, const CallPtr& call, Done done) {
@@ -262,16 +276,15 @@ Value settle_one(Queue& queue, Transaction& txn, Ending& ending) {
 }
 
 /// All in one transaction: with "atomic" one that is stale refuses all, otherwise it is answered as such.
-Result<Answer> settle(Daemon& daemon, Transaction& txn, const Call& call) {
+Result<Answer> settle(Node& node, Transaction& txn, const Call& call) {
   Fields fields(call.body, "the request");
   auto endings = read_endings(fields);
   bool atomic = fields.boolean("atomic").value_or(false);
   if (auto good = fields.finish(); !good) return std::unexpected(std::move(good.error()));
   if (!endings) return std::unexpected(std::move(endings.error()));
-  Queue queue = daemon.node.queue().in(call.space());
+  Queue queue = node.queue().in(call.space());
   Value::List items;
   for (Ending& ending : *endings) {
-    if (ending.how != Ending::How::kExtend) daemon.metrics.settled(ending.id);
     Standing standing = atomic ? Standing::kHeld : look_at(txn, call.space(), ending);
     if (standing == Standing::kHeld) {
       items.push_back(settle_one(queue, txn, ending));
@@ -283,6 +296,20 @@ Result<Answer> settle(Daemon& daemon, Transaction& txn, const Call& call) {
     items.push_back(std::move(out));
   }
   return ok(Value::Map{{"items", std::move(items)}});
+}
+
+/// What has come to its end is counted once that is durable.
+InTransaction then_count(InTransaction handler, Metrics& metrics) {
+  handler.committed = [&metrics](const Call& call) {
+    for (const char* name : {"complete", "fail", "release"}) {
+      const Value* list = call.body.find(name);
+      if (!list || !list->is_list()) continue;
+      for (const Value& item : *list->as_list())
+        if (const Value* id = item.find("id"); id && id->is_text())
+          if (auto uuid = Uuid::parse(*id->as_text())) metrics.settled(*uuid);
+    }
+  };
+  return handler;
 }
 
 Result<Answer> list_dead(Node& node, Transaction& txn, const Call& call) {
@@ -366,7 +393,7 @@ std::vector<Route> worker_routes(Daemon& daemon) {
       {"POST", one + "/claim", Load::kPoll,
        Asynchronous{[&daemon](const CallPtr& call, Done done) { claim(daemon, call, std::move(done)); },
                     Asynchronous::Key::kItsOwn}},
-      {"POST", one + "/settle", Load::kLess, change(settle)},
+      {"POST", one + "/settle", Load::kLess, then_count(changes(node, settle), daemon.metrics)},
       {"GET", one + "/dead", Load::kRead, looks(node, list_dead)},
       {"POST", one + "/dead/redrive", Load::kLess, blocks(node, redrive)},
       {"GET", one + "/attempts", Load::kRead, looks(node, list_attempts)},

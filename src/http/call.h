@@ -46,6 +46,9 @@ class Call {
     std::string after;
   };
   Result<Page> page() const;
+  /// Asked by handlers that wait for long: a client that hangs up is let go of, and counts no more against the bounds.
+  void let_go_when_gone() { lets_go = true; }
+  bool lets_go = false;
   Result<std::optional<Duration>> query_duration(std::string_view name) const;
   /// W3C trace context of the caller, empty if there is none that is well-formed.
   std::string traceparent() const;
@@ -104,6 +107,8 @@ struct InTransaction {
   std::function<Result<Answer>(Transaction&, const Call&)> run;
   perdure::Body body = perdure::Body::kOptimistic;
   Reserve reserve = Reserve::kKeepOut;
+  /// Called once it is durable.
+  std::function<void(const Call&)> committed = {};
 };
 /// One that answers later. It must not block.
 struct Asynchronous {

@@ -211,8 +211,8 @@ void Connection::refuse(Code code) {
   keep_ = false;
   unread_ = true;
   if (code == error::end_of_stream || code == boost::asio::error::connection_reset) return shut();
-  if (code == beast::error::timeout)
-    return send(problem(408, "deadline", "the request did not come in time; send its head and body without pauses"));
+  // Its time being over has closed the socket already.
+  if (code == beast::error::timeout) return shut();
   if (code == error::body_limit)
     return send(problem(
         413, "too_large",
@@ -342,6 +342,9 @@ void Connection::await_gone() {
     // that a good one or a reset.
     ssize_t got = code ? 0 : ::recv(self->stream_.socket().native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
     bool open = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+    bool waits = self->state_ == State::kHandling || self->state_ == State::kStreaming;
+    // There was nothing to read, after all: what this was woken by is read by now.
+    if (open && got < 0 && waits) return self->await_gone();
     if (open || (self->state_ != State::kHandling && self->state_ != State::kStreaming)) return;
     self->shut();
   });

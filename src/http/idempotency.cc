@@ -1,5 +1,7 @@
 #include "http/idempotency.h"
 
+#include "actor/mailbox.h"
+#include "actor/rows.h"
 #include "base/hash.h"
 #include "http/problem.h"
 #include "http/units.h"
@@ -120,8 +122,12 @@ void clear_old(Transaction& txn, WallTime now) {
     auto stored = read_rows(txn, due.value);
     if (!stored || !*stored) continue;
     const Value* until = (*stored)->row.find("u");
-    if (until && until->is_integer() && *until->as_integer() < in_ns(now))
-      txn.clear_range(tuple::extensions(due.value));
+    if (!until || !until->is_integer() || *until->as_integer() >= in_ns(now)) continue;
+    txn.clear_range(tuple::extensions(due.value));
+    // The reply of a call that nobody asked for again.
+    const Value* pending = (*stored)->row.find("p");
+    auto from = pending && pending->is_text() ? From::parse(*pending->as_text()) : fail(ErrorCode::kNotFound, "");
+    if (from) actor::clear_caller(txn, actor::prefix_of(from->actor), actor::Caller::of(*from));
   }
 }
 
@@ -171,6 +177,11 @@ Answer answer_of(Kept kept, const std::string& key) {
   if (kept.form == Kept::Form::kAnswer) {
     kept.answer.headers.add("Idempotency-Replayed", "true");
     return std::move(kept.answer);
+  }
+  if (kept.form == Kept::Form::kPending) {
+    Response begun = problem(Error{ErrorCode::kCommitUnknown,
+                                   "a request with the Idempotency-Key '" + key + "' is under way, or was cut off"});
+    return {.status = begun.status, .body = *Value::from_json(begun.body), .headers = begun.headers};
   }
   Response refused =
       problem(422, "key_reused",

@@ -49,7 +49,7 @@ Result<std::optional<Kept>> find_kept(Reader& reader, const IdempotencyKey& key,
 void keep(Transaction& txn, const IdempotencyKey& key, const Kept& kept, WallTime now);
 /// There is no answer to keep after all: a repeat does it anew.
 void forget(Transaction& txn, const IdempotencyKey& key);
-/// What a repeat is answered with, for what is not pending: the first answer, or 422 if it is another request.
+/// What a repeat is answered with: the first answer, 503 if that is still to come, or 422 if it is another request.
 Answer answer_of(Kept kept, const std::string& key);
 
 }  // namespace perdure::http

@@ -77,17 +77,23 @@ class CallOnce : public std::enable_shared_from_this<CallOnce> {
     auto kept = find_kept(txn, key_, now);
     if (!kept) return wrong(kept);
     if (*kept && (*kept)->form != Kept::Form::kPending) return Noted{answer_of(std::move(**kept), key_.key)};
+    // The key may be another call's by now, if this one failed and was repeated.
+    bool ours = *kept && (*kept)->pending == from.to_string();
     auto reply = node_.actors().take_reply(txn, from);
+    if (reply && !*reply && reply->error().code == ErrorCode::kNotFound)
+      return fail(ErrorCode::kCommitUnknown,
+                  "nothing is known of this call any more: its actor was killed, or its "
+                  "reply was taken by another request with the same Idempotency-Key");
     if (!reply)
       return fail(ErrorCode::kReplyTimeout,
                   "the message was taken, and has not been handled in time; ask again with the same Idempotency-Key");
     if (!*reply) {
       // It had no effect, so there is nothing to keep: a repeat is a new call.
-      forget(txn, key_);
+      if (ours) forget(txn, key_);
       return Noted{std::unexpected(std::move(reply->error()))};
     }
     Answer answer = ok(Value::Map{{"reply", std::move(**reply)}});
-    keep(txn, key_, {.answer = answer}, now);
+    if (ours) keep(txn, key_, {.answer = answer}, now);
     return Noted{std::move(answer)};
   }
 

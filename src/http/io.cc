@@ -11,6 +11,10 @@ Io::Io(unsigned threads) : context_(std::make_unique<Context>(threads)) {
 }
 
 Io::~Io() {
+  stop();
+}
+
+void Io::stop() {
   context_->work.reset();
   context_->loop.stop();
   for (Thread& runner : context_->runners) runner.join();

@@ -19,6 +19,8 @@ class Io {
   Io& operator=(const Io&) = delete;
 
   void post(Task task);
+  /// Runs nothing any more, and joins the threads. Idempotent; not on one of them.
+  void stop();
 
   /// The loop itself, for those in this folder that know Boost: defined in http/io_context.h.
   struct Context;

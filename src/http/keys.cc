@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kValueBytesMax = 1 << 20;
 /// A page of large values is cut short rather than read as a whole.
 constexpr std::size_t kPageBytesMax = 4 << 20;
+constexpr std::size_t kRowsAtOnce = 16;
 
 Bytes space_key(const std::string& space) {
   return tuple::pack_onto(kSystemKeys, "key", space);
@@ -51,18 +52,22 @@ Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::s
   if (!after.empty()) range.begin = std::max(range.begin, tuple::pack_onto(all, after) + '\0');
   KeyList out;
   std::size_t bytes = 0;
-  for (const Row& row : reader.get_range(range, {.limit = limit + 1})) {
-    auto found = decode(all, row);
-    if (!found) return std::unexpected(std::move(found.error()));
-    if (!found->key.starts_with(prefix)) break;
-    if (out.keys.size() == limit || bytes > kPageBytesMax) {
-      out.next = out.keys.back().key;
-      break;
+  for (;;) {
+    auto rows = reader.get_range(range, {.limit = kRowsAtOnce});
+    for (const Row& row : rows) {
+      auto found = decode(all, row);
+      if (!found) return std::unexpected(std::move(found.error()));
+      if (!found->key.starts_with(prefix)) return out;
+      if (out.keys.size() == limit || bytes > kPageBytesMax) {
+        out.next = out.keys.back().key;
+        return out;
+      }
+      bytes += row.value.size();
+      out.keys.push_back(std::move(*found));
     }
-    bytes += row.value.size();
-    out.keys.push_back(std::move(*found));
+    if (rows.size() < kRowsAtOnce) return out;
+    range.begin = rows.back().key + '\0';
   }
-  return out;
 }
 
 Result<void> set_key(Transaction& txn, const std::string& space, const std::string& key, const Value& value) {

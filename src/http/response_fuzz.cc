@@ -13,7 +13,7 @@ struct Outcome {
   bool refused = false;
   bool done = false;
   int status = 0;
-  std::string body;
+  std::string body = {};
   bool operator==(const Outcome&) const = default;
 };
 

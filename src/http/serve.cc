@@ -28,6 +28,8 @@ constexpr Duration kChangesKept = std::chrono::hours(1);
 /// For requests and handlers that are under way when the daemon is told to stop.
 constexpr Duration kGrace = std::chrono::seconds(20);
 constexpr unsigned kIoThreads = 2;
+/// Requests at once to one target: as many as the concurrency of a worker may be.
+constexpr std::size_t kPushesMax = 1'000;
 
 /// Signals that end the daemon, taken by the one thread that waits for them. Made before any other thread.
 class StopSignals {
@@ -156,7 +158,8 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
 
   // What uses something is made after it, and closed before it.
   Io io(kIoThreads);
-  auto client = std::make_shared<Client>(io, ClientOptions{.allowed = std::move(*allowed)});
+  auto client = std::make_shared<Client>(
+      io, ClientOptions{.allowed = std::move(*allowed), .connections_max = kPushesMax, .waiting_max = 4 * kPushesMax});
   Pushers pushers(**node, client);
   RemoteKinds kinds(**node, client);
   Daemon daemon{**node, pushers, kinds, *feed, *metrics, place.url, PERDURE_VERSION, began};
@@ -175,8 +178,14 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
   }
   pushers.stop();
   kinds.stop();
-  if (auto closed = (*node)->close(kGrace); !closed) log(sink, LogLevel::kWarning, closed.error().message);
+  if (auto closed = (*node)->close(kGrace); !closed) {
+    // Something still runs, and would come back to what is taken down below. All that is acknowledged is durable.
+    log(sink, LogLevel::kWarning, closed.error().message);
+    std::_Exit(result ? 0 : 1);
+  }
   client->close();
+  // Connections that were cut off must not come to the API any more, which goes before them.
+  io.stop();
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -60,6 +61,8 @@ Result<void> clear_old_socket(const std::string& path, asio::io_context& loop) {
   Code code;
   probe.connect(local::endpoint(path), code);
   if (!code) return fail(ErrorCode::kUnavailable, "another daemon answers at " + path + " already");
+  if (code != asio::error::connection_refused)
+    return fail(ErrorCode::kUnavailable, "whether anybody answers at " + path + " cannot be told: " + code.message());
   ::unlink(path.c_str());
   return {};
 }
@@ -74,7 +77,8 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
         strand(asio::make_strand(context)),
         tcp_acceptor(strand),
         local_acceptor(strand),
-        pause(strand) {}
+        tcp_pause(strand),
+        local_pause(strand) {}
 
   Result<void> listen_tcp();
   Result<void> listen_local();
@@ -88,9 +92,12 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   Strand strand;
   asio::basic_socket_acceptor<tcp, Strand> tcp_acceptor;
   asio::basic_socket_acceptor<local, Strand> local_acceptor;
-  asio::basic_waitable_timer<asio::steady_timer::clock_type, asio::wait_traits<asio::steady_timer::clock_type>, Strand>
-      pause;
+  using Timer = asio::basic_waitable_timer<asio::steady_timer::clock_type,
+                                           asio::wait_traits<asio::steady_timer::clock_type>, Strand>;
+  Timer tcp_pause;
+  Timer local_pause;
   std::uint16_t port = 0;
+  std::atomic<bool> unlinked = false;
 };
 
 Result<void> Server::Parts::listen_tcp() {
@@ -127,8 +134,9 @@ void Server::Parts::accept(Acceptor& acceptor, Connection::Where where) {
     if (!acceptor.is_open()) return;
     if (code) {
       // No descriptors are left, most likely: some connections will end.
-      self->pause.expires_after(std::chrono::milliseconds(100));
-      self->pause.async_wait([self, &acceptor, where](Code) {
+      Timer& pause = where == Connection::Where::kTcp ? self->tcp_pause : self->local_pause;
+      pause.expires_after(std::chrono::milliseconds(100));
+      pause.async_wait([self, &acceptor, where](Code) {
         if (acceptor.is_open()) self->accept(acceptor, where);
       });
       return;
@@ -145,9 +153,11 @@ void Server::Parts::close() {
     Code ignored;
     self->tcp_acceptor.close(ignored);
     self->local_acceptor.close(ignored);
-    self->pause.cancel();
+    self->tcp_pause.cancel();
+    self->local_pause.cancel();
   });
-  if (!options.socket.empty()) ::unlink(options.socket.c_str());
+  // Once: by the next time it may be the socket of another.
+  if (!options.socket.empty() && !unlinked.exchange(true)) ::unlink(options.socket.c_str());
 }
 
 Server::Server(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}

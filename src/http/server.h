@@ -20,7 +20,7 @@ namespace perdure::http {
 struct ServerLimits {
   std::size_t head_bytes_max = 16 << 10;
   std::size_t body_bytes_max = 8 << 20;
-  /// More are told 503 and closed.
+  /// More are closed at once.
   std::size_t connections_max = 10'000;
   /// For the head of a request from its first byte on, and for its body.
   Duration head_time = std::chrono::seconds(10);
