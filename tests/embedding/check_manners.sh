@@ -13,8 +13,9 @@ complain() {
 
 # State outside of objects. Constants that hold pointers lie in writable sections too; by their names they are constants.
 #   abort_text, aborting     why the process is ending: see perdure/fatal.h
+#   keep_for_ever            the threads of handlers that never came back: they may still run when all else is gone
 #   current, in_body, in_handler, in_sink, this_lane  of one thread: what it is, and is running just now
-allowed='(::k[A-Z][A-Za-z]*|^perdure::abort_text|::(aborting|current|in_body|in_handler|in_sink|this_lane))$'
+allowed='(::k[A-Z][A-Za-z]*|^perdure::abort_text|::(aborting|current|in_body|in_handler|in_sink|this_lane)|HandlerPool::keep_for_ever\(.*\)::(kept|mutex))$'
 state="$(objdump -t "$archive" | c++filt | awk -F'\t' '
   $1 ~ / \.(data|bss|tdata|tbss)/ && $1 !~ /\.data\.rel\.ro/ && $1 !~ / d / && $2 !~ /DW\.ref\./ {
     sub(/^[0-9a-f]+ +(\.hidden )?/, "", $2); print $2 }' | grep -Ev "$allowed" || true)"
