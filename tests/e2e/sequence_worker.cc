@@ -41,7 +41,11 @@ class Worker {
   [[noreturn]] void run() {
     for (int i = 0; i < kUnderWay; ++i) append();
     Session session = must(Session::open(store_, {.ttl = 2s, .renew = 500ms}));
-    std::cout << "ok working" << std::endl;
+    {
+      // Appends tell of themselves already.
+      std::lock_guard lock(mutex_);
+      std::cout << "ok working" << std::endl;
+    }
     for (;;) {
       hand_out(session, 1 + static_cast<int>(random_() % 60));
       for (auto i = random_() % 20; i > 0; --i) {
