@@ -126,6 +126,8 @@ void Api::keep_after(Begin begin, std::shared_ptr<Visit> visit) {
   if (!given) return answer(*visit, std::unexpected(std::move(given.error())));
   IdempotencyKey key = **given;
   auto keep_it = [this, visit, key](Result<Answer> result) {
+    // It may have had its effect: the key stays taken, so that a repeat does not have it again.
+    if (!result && result.error().outcome() == Outcome::kUnknown) return answer(*visit, std::move(result));
     auto body = [this, key, result](Transaction& txn) {
       result ? keep(txn, key, {.answer = *result}, node_.now()) : forget(txn, key);
     };

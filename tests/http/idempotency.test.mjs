@@ -168,3 +168,28 @@ test("answers are kept across a restart and kill -9, for 24 hours", async (t) =>
   assert.deepEqual([later.status, later.headers["idempotency-replayed"]], [201, undefined]);
   assert.notEqual(later.json.id, first.json.id);
 });
+
+test("what may have happened is not done again by a repeat, though its caller was told of no answer", async (t) => {
+  const space = newSpace();
+  let go;
+  const held = new Promise((resolve) => (go = resolve));
+  const server = await serve(t, async ({json}) => {
+    if (json.op === "init") return {json: {state: 0}};
+    await held;
+    return {json: {state: json.state + 1, reply: json.state + 1}};
+  });
+  await daemon.expect(201, "PUT", `/v1/${space}/kinds/k`, {url: server.url});
+  const path = `/v1/${space}/actors/k/a/priority_call?timeout=100ms`;
+  // The daemon may not have heard of the kind yet.
+  const first = await until("the kind is served", async () => {
+    const answer = await daemon.post(path, {}, keyed("once"));
+    return answer.status !== 400 && answer;
+  });
+  assert.deepEqual([first.status, first.json.outcome], [504, "unknown"]);
+  const repeat = await daemon.post(path, {}, keyed("once"));
+  assert.deepEqual([repeat.status, repeat.json.outcome], [503, "unknown"]);
+  go();
+  await until("the first had its effect", async () => (await daemon.get(`/v1/${space}/actors/k/a/state`)).json === 1);
+  await daemon.post(path, {}, keyed("once"));
+  assert.equal(server.seen.filter(({json}) => json.op === "call").length, 1);
+});
