@@ -49,16 +49,20 @@ struct CallOptions {
   /// How long to wait for the reply; Duration::max() is without limit.
   Duration timeout = std::chrono::seconds(5);
   Way way = Way::kMailbox;
+  /// W3C trace context, kept with the message: Turn::traceparent. At most 512 printable characters.
+  std::string traceparent = {};
 };
 
 struct CastOptions {
   /// In store time. Such a cast joins the mailbox when it is due.
   Duration delay = Duration::zero();
   Way way = Way::kMailbox;
+  /// As in CallOptions.
+  std::string traceparent = {};
 };
 
 /// What a mailbox, a message and a state may hold.
-inline constexpr std::size_t kMessageBytesMax = 1'000'000;
+inline constexpr std::size_t kMessageBytesMax = 1 << 20;
 inline constexpr std::size_t kReplyBytesMax = 8 << 20;
 inline constexpr std::size_t kStateBytesMax = 8 << 20;
 
@@ -180,16 +184,17 @@ class PERDURE_EXPORT Actor {
   [[nodiscard]] Result<Value> call(Value message, const CallOptions& options = {});
   void call_async(Value message, const CallOptions& options, ValueDone done);
   /// Pushes a call when `txn` commits. Such a call always goes through the mailbox.
-  [[nodiscard]] PendingCall call(Transaction& txn, Value message, ReplyRows rows = ReplyRows::kClear);
+  [[nodiscard]] PendingCall call(Transaction& txn, Value message, ReplyRows rows = ReplyRows::kClear,
+                                 std::string traceparent = {});
 
   /// Sends a message; returns once it is durable, or has been handled.
   [[nodiscard]] Result<void> cast(Value message, const CastOptions& options = {});
   void cast_async(Value message, const CastOptions& options, VoidDone done);
-  void cast(Transaction& txn, Value message, Duration delay = Duration::zero());
+  void cast(Transaction& txn, Value message, Duration delay = Duration::zero(), std::string traceparent = {});
   /// All of them or none, in order, with nothing in between.
   [[nodiscard]] Result<void> cast_many(std::vector<Value> messages);
   void cast_many_async(std::vector<Value> messages, VoidDone done);
-  void cast_many(Transaction& txn, std::vector<Value> messages);
+  void cast_many(Transaction& txn, std::vector<Value> messages, std::string traceparent = {});
 
   /// A message that is not stored: handled by this node at once, past the lock. Unknown ones are ignored.
   [[nodiscard]] Result<void> info(Value message);
@@ -217,7 +222,8 @@ class PERDURE_EXPORT Actor {
   /// Parts of the transaction that they are called in; kNotFound if there is nothing of the actor.
   [[nodiscard]] Result<ActorInfo> inspect(Reader& reader) const;
   [[nodiscard]] Result<ActorInfo> inspect();
-  [[nodiscard]] std::vector<DeadLetter> dead_letters(Reader& reader, std::size_t limit = 100) const;
+  /// Oldest first. A page of large letters ends before its limit; one that is empty is the last.
+  [[nodiscard]] std::vector<DeadLetter> dead_letters(Reader& reader, std::size_t limit = 100, Stamp after = {}) const;
   /// Puts dead letters back to the end of the mailbox, oldest first: all of them up to `limit`; answers how many.
   [[nodiscard]] Result<std::uint64_t> redrive(std::size_t limit = 1000);
   void redrive_async(std::size_t limit, std::move_only_function<void(Result<std::uint64_t>)> done);

@@ -90,14 +90,21 @@ using Action = std::function<Next(const Value& state)>;
 /// One message being handled: who asks, and what is to happen besides the new state. Valid during the handler only.
 class PERDURE_EXPORT Turn {
  public:
-  Turn(const ActorId& actor, std::optional<From> from, int attempt, CancelSignal cancel = {})
-      : actor_(&actor), from_(std::move(from)), attempt_(attempt), cancel_(std::move(cancel)) {}
+  Turn(const ActorId& actor, std::optional<From> from, int attempt, std::string_view traceparent = {},
+       CancelSignal cancel = {})
+      : actor_(&actor),
+        from_(std::move(from)),
+        attempt_(attempt),
+        traceparent_(traceparent),
+        cancel_(std::move(cancel)) {}
 
   const ActorId& actor() const { return *actor_; }
   /// The caller; empty if nobody waits for a reply.
   const std::optional<From>& from() const { return from_; }
   /// 1 for the first time that this message is tried; counts failures and, after a crash, what was begun.
   int attempt() const { return attempt_; }
+  /// What its sender gave to be traced by, or nothing. Casts of this turn carry it on.
+  std::string_view traceparent() const { return traceparent_; }
   /// In handle_locked: given when the lock is lost, or the node is asked to stop.
   const CancelSignal& cancel_signal() const { return cancel_; }
 
@@ -135,6 +142,7 @@ class PERDURE_EXPORT Turn {
   const ActorId* actor_;
   std::optional<From> from_;
   int attempt_;
+  std::string_view traceparent_;
   CancelSignal cancel_;
   std::vector<Cast> casts_;
   std::vector<Reply> replies_;

@@ -81,10 +81,11 @@ struct DebounceSettings {
   bool operator==(const DebounceSettings&) const = default;
 };
 
-/// The payload of a touch, encoded; with Payload::kAll half of it. Lists and maps in it may be 62 deep.
-inline constexpr std::size_t kPayloadBytesMax = 900'000;
-/// Payloads with which a window with Payload::kAll fires.
+/// The payload of a touch, encoded. Lists and maps in it may be 62 deep.
+inline constexpr std::size_t kPayloadBytesMax = 1 << 20;
+/// Payloads with which a window with Payload::kAll fires, and bytes of them; no single one has more bytes than that.
 inline constexpr std::uint64_t kPayloadsMax = 1'000;
+inline constexpr std::size_t kAllPayloadBytes = 450'000;
 
 struct DebouncerInfo {
   std::string space;

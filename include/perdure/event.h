@@ -88,7 +88,7 @@ struct Emitted {
 
 /// The largest value of an event, and the largest result that is kept, encoded.
 inline constexpr std::size_t kEventBytesMax = 1 << 20;
-inline constexpr std::size_t kResultBytesMax = 1'000'000;
+inline constexpr std::size_t kResultBytesMax = 1 << 20;
 
 /// An attempt that failed, as its event remembers it: the last few of them.
 struct Failure {

@@ -26,6 +26,8 @@ enum class Metric {
   kPeerDeaths,
   kLeasesLost,
   kScheduleMissed,
+  kStartDelay,
+  kAttemptDuration,
 };
 
 /// One row of the table of metrics.

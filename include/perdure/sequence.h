@@ -71,7 +71,7 @@ struct Append {
   Value payload = {};
 };
 
-inline constexpr std::size_t kLogPayloadBytesMax = 500'000;
+inline constexpr std::size_t kLogPayloadBytesMax = 1 << 20;
 
 struct Appended {
   LogOffset offset = 0;
@@ -94,7 +94,7 @@ struct LogEntry {
 struct LogPage {
   /// Goes on after this offset.
   LogOffset after = 0;
-  /// At most 1,000.
+  /// At most 1,000. A page of large entries ends earlier; one that is empty is the last.
   std::size_t limit = 100;
 };
 

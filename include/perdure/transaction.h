@@ -28,6 +28,7 @@ namespace perdure {
 /// What the store refuses to hold, with ErrorCode::kTooLarge. Engines may state less than these defaults.
 struct Limits {
   std::size_t key_bytes_max = 480;
+  /// Rows of perdure's own, which have such a value and something besides, may be a quarter larger.
   std::size_t value_bytes_max = 1 << 20;
   std::size_t transaction_bytes_max = 10 << 20;
   std::size_t clear_range_rows_max = 10'000;

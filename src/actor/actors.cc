@@ -19,8 +19,8 @@ void Actor::call_async(Value message, const CallOptions& options, ValueDone done
   impl_->call(id_, std::move(message), options, std::move(done));
 }
 
-PendingCall Actor::call(Transaction& txn, Value message, ReplyRows rows) {
-  return impl_->call_in(txn, id_, message, rows);
+PendingCall Actor::call(Transaction& txn, Value message, ReplyRows rows, std::string traceparent) {
+  return impl_->call_in(txn, id_, message, rows, std::move(traceparent));
 }
 
 Result<void> Actor::cast(Value message, const CastOptions& options) {
@@ -31,10 +31,10 @@ void Actor::cast_async(Value message, const CastOptions& options, VoidDone done)
   impl_->cast(id_, std::move(message), options, std::move(done));
 }
 
-void Actor::cast(Transaction& txn, Value message, Duration delay) {
+void Actor::cast(Transaction& txn, Value message, Duration delay, std::string traceparent) {
   std::vector<Value> one;
   one.push_back(std::move(message));
-  impl_->cast_in(txn, id_, std::move(one), delay);
+  impl_->cast_in(txn, id_, std::move(one), delay, std::move(traceparent));
 }
 
 Result<void> Actor::cast_many(std::vector<Value> messages) {
@@ -45,8 +45,9 @@ void Actor::cast_many_async(std::vector<Value> messages, VoidDone done) {
   impl_->cast_many(id_, std::move(messages), std::move(done));
 }
 
-void Actor::cast_many(Transaction& txn, std::vector<Value> messages) {
-  if (!messages.empty()) impl_->cast_in(txn, id_, std::move(messages), Duration::zero());
+void Actor::cast_many(Transaction& txn, std::vector<Value> messages, std::string traceparent) {
+  if (messages.empty()) return;
+  impl_->cast_in(txn, id_, std::move(messages), Duration::zero(), std::move(traceparent));
 }
 
 Result<void> Actor::info(Value message) {
@@ -105,8 +106,8 @@ Result<ActorInfo> Actor::inspect() {
   return impl_->inspect(id_);
 }
 
-std::vector<DeadLetter> Actor::dead_letters(Reader& reader, std::size_t limit) const {
-  return actor::dead_letters(reader, id_, limit);
+std::vector<DeadLetter> Actor::dead_letters(Reader& reader, std::size_t limit, Stamp after) const {
+  return actor::dead_letters(reader, id_, limit, after);
 }
 
 Result<std::uint64_t> Actor::redrive(std::size_t limit) {

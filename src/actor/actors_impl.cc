@@ -387,6 +387,7 @@ void ActorsImpl::send(const ActorId& actor, Request request, Way way, Duration t
   if (auto good = accepts(actor); !good) return refuse(std::move(good.error()));
   if (request.what == Request::What::kMessage) {
     if (auto good = actor::check_message(request.message); !good) return refuse(std::move(good.error()));
+    if (auto good = session::check_traceparent(request.traceparent); !good) return refuse(std::move(good.error()));
   }
   auto kind = served(actor);
   bool past_mailbox = way == Way::kPriority;
@@ -407,29 +408,23 @@ void ActorsImpl::call(const ActorId& actor, Value message, const CallOptions& op
   Request request{.type = MessageType::kCall,
                   .message = std::move(message),
                   .caller = {},
-                  .waiter = std::make_shared<Waiter>(std::move(done))};
+                  .waiter = std::make_shared<Waiter>(std::move(done)),
+                  .traceparent = options.traceparent};
   send(actor, std::move(request), options.way, options.timeout);
 }
 
 void ActorsImpl::cast(const ActorId& actor, Value message, const CastOptions& options, VoidDone done) {
   if (options.delay > Duration::zero()) {
-    auto use = enter();
-    if (!use) return done(std::unexpected(closed_error()));
-    auto body = actor::encode_message(message);
-    if (auto good = accepts(actor); !good) return done(std::move(good));
-    if (!body) return done(std::unexpected(std::move(body.error())));
-    return transact(
-        [actor, body = std::move(*body), due = plus(now(), options.delay)](Transaction& txn) {
-          SystemAccess access(txn);
-          actor::put_delayed(txn, actor, body, due);
-        },
-        [done = std::move(done)](Result<void> result, Receipt) mutable { done(std::move(result)); },
-        {.body = Body::kShort});
+    return transact([this, actor, message = std::move(message),
+                     options](Transaction& txn) { cast_in(txn, actor, {message}, options.delay, options.traceparent); },
+                    [done = std::move(done)](Result<void> result, Receipt) mutable { done(std::move(result)); },
+                    {.body = Body::kShort});
   }
   Request request{.type = MessageType::kCast,
                   .message = std::move(message),
                   .caller = {},
-                  .waiter = std::make_shared<Waiter>(as_value_done(std::move(done)))};
+                  .waiter = std::make_shared<Waiter>(as_value_done(std::move(done))),
+                  .traceparent = options.traceparent};
   send(actor, std::move(request), options.way, Duration::max());
 }
 

@@ -48,9 +48,11 @@ class ActorsImpl : public StorePart<ActorsImpl>, public TimedPart {
   void cast_many(const ActorId& actor, std::vector<Value> messages, VoidDone done);
   void info(const ActorId& actor, Value message, VoidDone done);
   void reset(const ActorId& actor, VoidDone done);
-  PendingCall call_in(Transaction& txn, const ActorId& actor, const Value& message, ReplyRows rows);
+  PendingCall call_in(Transaction& txn, const ActorId& actor, const Value& message, ReplyRows rows,
+                      std::string traceparent);
   PendingCall pending(const From& from, ReplyRows rows);
-  void cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay);
+  void cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay,
+               std::string traceparent = {});
   void stop(const ActorId& actor, std::string reason, VoidDone done);
   void kill(const ActorId& actor, VoidDone done);
   void unlock(const ActorId& actor, VoidDone done);

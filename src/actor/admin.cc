@@ -6,6 +6,7 @@
 #include "actor/mailbox.h"
 #include "actor/state_codec.h"
 #include "session/rows.h"
+#include "store/read_page.h"
 
 namespace perdure::actor {
 namespace {
@@ -106,11 +107,13 @@ Result<ActorInfo> inspect(Reader& reader, const ActorId& actor) {
   return info;
 }
 
-std::vector<DeadLetter> dead_letters(Reader& reader, const ActorId& actor, std::size_t limit) {
+std::vector<DeadLetter> dead_letters(Reader& reader, const ActorId& actor, std::size_t limit, Stamp after) {
   SystemAccess access(reader);
   Bytes dead = dead_key(prefix_of(actor));
   std::vector<DeadLetter> letters;
-  for (const Row& row : reader.get_range(tuple::extensions(dead), {.limit = limit})) {
+  KeyRange range = tuple::extensions(dead);
+  if (after != Stamp{}) range.begin = next_key(tuple::pack_onto(dead, after));
+  for (const Row& row : read_page(reader, range, limit)) {
     auto id = tuple::unpack_after<Stamp>(dead, row.key);
     if (!id) continue;
     DeadRow letter = readable(reader, DeadRow::decode(row.value));
@@ -123,7 +126,7 @@ std::vector<DeadLetter> dead_letters(Reader& reader, const ActorId& actor, std::
 std::uint64_t redrive(Transaction& txn, const ActorId& actor, std::size_t limit, WallTime now) {
   SystemAccess access(txn);
   Bytes prefix = prefix_of(actor);
-  auto rows = txn.get_range(tuple::extensions(dead_key(prefix)), {.limit = std::min(limit, kKilledAtOnce)});
+  auto rows = read_page(txn, tuple::extensions(dead_key(prefix)), std::min(limit, kKilledAtOnce));
   std::vector<Message> messages;
   for (const Row& row : rows) {
     messages.push_back(readable(txn, DeadRow::decode(row.value)).message);

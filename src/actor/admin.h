@@ -16,7 +16,7 @@ Killed kill_some(Transaction& txn, const ActorId& actor, WallTime now);
 
 /// Errors: kNotFound if there is nothing of it.
 Result<ActorInfo> inspect(Reader& reader, const ActorId& actor);
-std::vector<DeadLetter> dead_letters(Reader& reader, const ActorId& actor, std::size_t limit);
+std::vector<DeadLetter> dead_letters(Reader& reader, const ActorId& actor, std::size_t limit, Stamp after = {});
 std::uint64_t redrive(Transaction& txn, const ActorId& actor, std::size_t limit, WallTime now);
 std::vector<std::string> list(Reader& reader, std::string_view space, std::string_view kind, const ActorPage& page);
 

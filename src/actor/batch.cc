@@ -84,6 +84,10 @@ std::optional<From> Batch::from_of(std::size_t index) const {
   return caller->from(actor);
 }
 
+std::string_view Batch::traceparent_of(std::size_t index) const {
+  return mode == Mode::kMailbox ? items[index].message.traceparent : requests[index].traceparent;
+}
+
 Result<Handled> Batch::handle_one(Activation& activation, std::size_t index, Turn& turn) {
   if (mode != Mode::kMailbox) {
     const Request& request = requests[index];
@@ -114,7 +118,7 @@ void Batch::handle_first(std::size_t most, Scheduler& scheduler) {
     if (mode == Mode::kPriority && requests[i].what == Request::What::kReset) break;
     at = i;
     SteadyTime one_began = scheduler.now();
-    Turn turn(actor, from_of(i), i == 0 && attempts ? attempts->count + 1 : 1);
+    Turn turn(actor, from_of(i), i == 0 && attempts ? attempts->count + 1 : 1, traceparent_of(i));
     auto result = handle_one(**activation, i, turn);
     // Given up meanwhile: nobody is interested any more, and the scheduler may be gone.
     if (settled) return;
@@ -159,7 +163,7 @@ Result<void> take_effects(Batch& batch, Turn& turn) {
     if (auto good = cast.to.check(); !good) return good;
     auto body = encode_message(cast.message);
     if (!body) return std::unexpected(std::move(body.error()));
-    batch.casts.push_back({std::move(cast.to), std::move(*body), cast.delay});
+    batch.casts.push_back({std::move(cast.to), std::move(*body), cast.delay, std::string(turn.traceparent())});
   }
   std::ranges::move(turn.replies(), std::back_inserter(batch.other_replies));
   std::ranges::move(turn.effects(), std::back_inserter(batch.effects));

@@ -60,6 +60,7 @@ struct Batch {
     ActorId to;
     Bytes body;
     Duration delay;
+    std::string traceparent;
   };
 
   Batch(ActorId id, Bytes key_prefix, std::shared_ptr<ServedKind> served, Mode how)
@@ -104,6 +105,7 @@ struct Batch {
   std::size_t size() const { return mode == Mode::kMailbox ? items.size() : requests.size(); }
   /// Runs the handlers. Afterwards either something was handled, or there is a failure of the first message.
   void handle(Scheduler& scheduler);
+  std::string_view traceparent_of(std::size_t index) const;
   /// The head that its commit writes; nothing if that stays as it is.
   std::optional<Head> next_head(SessionId session) const;
 

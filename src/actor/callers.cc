@@ -44,7 +44,8 @@ void Callers::set_timer(const ActorId& actor, const Caller& caller, const std::s
 void Callers::push(const ActorId& actor, std::vector<Request> requests) {
   auto messages = std::make_shared<std::vector<Message>>();
   WallTime now = home_.now();
-  for (Request& request : requests) messages->push_back({request.type, now, request.caller, request.message.encode()});
+  for (Request& request : requests)
+    messages->push_back({request.type, now, request.caller, request.message.encode(), request.traceparent});
   home_.transact(
       [actor, messages](Transaction& txn) -> Result<std::vector<Watch>> {
         SystemAccess access(txn);
@@ -185,7 +186,7 @@ void Callers::push_apart(const std::vector<Batch::Sent>& casts) {
     home_.transact(
         [cast, now = home_.now()](Transaction& txn) {
           SystemAccess access(txn);
-          Message message{MessageType::kCast, now, {}, cast.body};
+          Message message{MessageType::kCast, now, {}, cast.body, cast.traceparent};
           return actor::push(txn, cast.to, {&message, 1}, Bound::kIgnored);
         },
         [](const Result<void>&, Receipt) {}, kShortBody);

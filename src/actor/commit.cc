@@ -137,10 +137,10 @@ Result<void> send_casts(Transaction& txn, const Batch& batch, WallTime now) {
   if (seeded(SeededBug::kSplitEffects)) return {};
   for (const Batch::Sent& cast : batch.casts) {
     if (cast.delay > Duration::zero()) {
-      put_delayed(txn, cast.to, cast.body, plus(now, cast.delay));
+      put_delayed(txn, cast.to, cast.body, cast.traceparent, plus(now, cast.delay));
       continue;
     }
-    Message message{MessageType::kCast, now, {}, cast.body};
+    Message message{MessageType::kCast, now, {}, cast.body, cast.traceparent};
     if (auto pushed = push(txn, cast.to, {&message, 1}); !pushed) return pushed;
   }
   return {};

@@ -22,7 +22,7 @@ void push_due(Transaction& txn, const Row& row, WallTime now) {
   if (!seeded(SeededBug::kPromoteTwice)) txn.clear(row.key);
   auto delayed = decode_delayed(row.value);
   if (!delayed) return;
-  Message message{MessageType::kCast, now, {}, std::move(delayed->body)};
+  Message message{MessageType::kCast, now, {}, std::move(delayed->body), std::move(delayed->traceparent)};
   (void)push(txn, delayed->actor, {&message, 1}, Bound::kIgnored);
 }
 

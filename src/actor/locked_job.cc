@@ -26,6 +26,7 @@ void Slots::start_locked(const SlotPtr& slot, const BatchPtr& batch, const Head&
   job->lock = *head.lock;
   job->base = {head, batch->changes ? batch->changes->after : batch->loaded.state};
   std::size_t last = batch->handled - 1;
+  job->traceparent = batch->traceparent_of(last);
   // It could be read when it was handled.
   if (batch->mode == Batch::Mode::kMailbox)
     job->message = Value::decode(batch->items[last].message.body).value_or(Value());
@@ -82,7 +83,7 @@ void Slots::watch_lock(const std::shared_ptr<LockedJob>& job) {
 void run_locked_handler(LockedJob& job) {
   std::optional<From> from;
   if (job.lock.caller) from = job.lock.caller->from(job.actor);
-  Turn turn(job.actor, std::move(from), 1, job.cancel.signal());
+  Turn turn(job.actor, std::move(from), 1, job.traceparent, job.cancel.signal());
   Batch scratch(job.actor, job.prefix, job.kind, Batch::Mode::kUnlock);
   auto ran = [&]() -> Result<void> {
     auto activation = guarded_handler([&] { return job.kind->behaviour->activate(job.actor, job.base.state.value); });

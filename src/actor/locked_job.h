@@ -16,6 +16,7 @@ struct LockedJob {
   Lock lock;
   Loaded base;  ///< The state as it was when the lock was taken.
   Value message;
+  std::string traceparent;
   CancelSource cancel;
   Watch watch;
 

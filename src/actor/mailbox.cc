@@ -119,10 +119,11 @@ void clear_caller(Transaction& txn, BytesView prefix, const Caller& caller) {
   txn.clear_range(tuple::extensions(caller_key(prefix, caller)));
 }
 
-void put_delayed(Transaction& txn, const ActorId& actor, const Bytes& body, WallTime due) {
+void put_delayed(Transaction& txn, const ActorId& actor, const Bytes& body, std::string_view traceparent,
+                 WallTime due) {
   auto time = static_cast<std::int64_t>(due.time_since_epoch().count());
   txn.set_stamped(tuple::pack_stamped_onto(due_prefix(), time, tuple::IncompleteStamp{SystemAccess(txn).next_order()}),
-                  tuple::pack(actor.space, actor.kind, actor.id) + body);
+                  tuple::pack(actor.space, actor.kind, actor.id, traceparent) + body);
   txn.add(due_bell_key(), 1);
 }
 
@@ -132,6 +133,7 @@ std::optional<Delayed> decode_delayed(BytesView value) {
   delayed.actor.space = reader.next_text();
   delayed.actor.kind = reader.next_text();
   delayed.actor.id = reader.next_text();
+  delayed.traceparent = reader.next_text();
   if (!reader.ok()) return std::nullopt;
   delayed.body = Bytes(reader.rest());
   return delayed;

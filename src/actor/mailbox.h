@@ -35,9 +35,10 @@ void clear_caller(Transaction& txn, BytesView prefix, const Caller& caller);
 std::uint64_t mailbox_length(Reader& reader, BytesView prefix);
 
 /// Files a cast that is due later.
-void put_delayed(Transaction& txn, const ActorId& actor, const Bytes& body, WallTime due);
+void put_delayed(Transaction& txn, const ActorId& actor, const Bytes& body, std::string_view traceparent, WallTime due);
 struct Delayed {
   ActorId actor;
+  std::string traceparent;
   Bytes body;
 };
 std::optional<Delayed> decode_delayed(BytesView value);

@@ -58,12 +58,14 @@ const From& PendingCall::from() const {
   return state_->from();
 }
 
-PendingCall ActorsImpl::call_in(Transaction& txn, const ActorId& actor, const Value& message, ReplyRows rows) {
+PendingCall ActorsImpl::call_in(Transaction& txn, const ActorId& actor, const Value& message, ReplyRows rows,
+                                std::string traceparent) {
   SystemAccess access(txn);
   if (auto good = accepts(actor); !good) access.refuse(std::move(good.error()));
+  if (auto good = session::check_traceparent(traceparent); !good) access.refuse(std::move(good.error()));
   auto body = actor::encode_message(message);
   if (!body) access.refuse(std::move(body.error()));
-  Message call{MessageType::kCall, now(), callers_.make_caller(), std::move(*body)};
+  Message call{MessageType::kCall, now(), callers_.make_caller(), std::move(*body), std::move(traceparent)};
   if (auto pushed = actor::push(txn, actor, {&call, 1}); !pushed) access.refuse(std::move(pushed.error()));
   return pending(call.caller->from(actor), rows);
 }
@@ -85,17 +87,19 @@ std::optional<Result<Value>> Actors::take_reply(Transaction& txn, const From& fr
   return std::move(state.reply);
 }
 
-void ActorsImpl::cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay) {
+void ActorsImpl::cast_in(Transaction& txn, const ActorId& actor, std::vector<Value> messages, Duration delay,
+                         std::string traceparent) {
   SystemAccess access(txn);
   if (auto good = accepts(actor); !good) access.refuse(std::move(good.error()));
+  if (auto good = session::check_traceparent(traceparent); !good) access.refuse(std::move(good.error()));
   std::vector<Message> casts;
   for (const Value& message : messages) {
     auto body = actor::encode_message(message);
     if (!body) access.refuse(std::move(body.error()));
     if (delay > Duration::zero())
-      actor::put_delayed(txn, actor, *body, plus(now(), delay));
+      actor::put_delayed(txn, actor, *body, traceparent, plus(now(), delay));
     else
-      casts.push_back({MessageType::kCast, now(), {}, std::move(*body)});
+      casts.push_back({MessageType::kCast, now(), {}, std::move(*body), traceparent});
   }
   if (casts.empty()) return;
   if (auto pushed = actor::push(txn, actor, casts); !pushed) access.refuse(std::move(pushed.error()));

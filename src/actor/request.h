@@ -85,6 +85,7 @@ struct Request {
   /// Names the caller, should it have to wait in the store; calls only.
   std::optional<Caller> caller;
   std::shared_ptr<Waiter> waiter;
+  std::string traceparent = {};
   /// It was refused, and is not to be handled. One whose waiter has given up still is.
   bool over = false;
 

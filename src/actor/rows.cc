@@ -68,6 +68,9 @@ std::optional<Caller> take_caller(Cursor& cursor) {
   return caller;
 }
 
+/// Set in the type of a message that carries a trace context.
+constexpr std::uint8_t kTraced = 0x80;
+
 enum LockTag : std::uint8_t {
   kFree = 0,
   kTakenNow = 1,  // The token is the version of this very row.
@@ -117,10 +120,11 @@ Result<Head> Head::decode(BytesView value) {
 
 Bytes Message::encode() const {
   Bytes out;
-  out.reserve(body.size() + 40);
-  out.push_back(static_cast<char>(type));
+  out.reserve(body.size() + traceparent.size() + 40);
+  out.push_back(static_cast<char>(static_cast<std::uint8_t>(type) | (traceparent.empty() ? 0 : kTraced)));
   put_u64(out, static_cast<std::uint64_t>(pushed.time_since_epoch().count()));
   put_caller(out, caller);
+  if (!traceparent.empty()) tuple::append(out, traceparent);
   out.append(body);
   return out;
 }
@@ -129,11 +133,16 @@ Result<Message> Message::decode(BytesView value) {
   Cursor cursor{value};
   Message message;
   std::uint8_t type = cursor.byte();
+  bool traced = (type & kTraced) != 0;
+  type &= static_cast<std::uint8_t>(~kTraced);
   message.type = static_cast<MessageType>(type);
   message.pushed = WallTime(Duration(static_cast<std::int64_t>(cursor.u64())));
   message.caller = take_caller(cursor);
   if (!cursor.ok || type > static_cast<std::uint8_t>(MessageType::kInfo)) return damaged("a message");
-  message.body = Bytes(cursor.rest);
+  tuple::Reader reader(cursor.rest);
+  if (traced) message.traceparent = reader.next_text();
+  if (!reader.ok()) return damaged("a message");
+  message.body = Bytes(reader.rest());
   return message;
 }
 

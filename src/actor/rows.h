@@ -149,6 +149,7 @@ struct Message {
   WallTime pushed;
   std::optional<Caller> caller;
   Bytes body;  ///< An encoded Value.
+  std::string traceparent = {};
 
   Bytes encode() const;
   /// Errors: kCorrupt.

@@ -23,13 +23,15 @@ constexpr std::array kTable = {
     MetricInfo{kPeerDeaths,        kCounter,   "perdure_peer_deaths_total",       "Other processes found to have ended without closing the store.", {}, {}},
     MetricInfo{kLeasesLost,        kCounter,   "perdure_leases_lost_total",       "Leases that were held by sessions when they were lost.", {}, {}},
     MetricInfo{kScheduleMissed,    kCounter,   "perdure_schedule_missed_total",   "Nominal times of schedules that became no event of their own because nobody was there.", {}, {}},
+    MetricInfo{kStartDelay,        kHistogram, "perdure_start_delay_seconds",     "From when an event could be claimed until it was.", {}, {}},
+    MetricInfo{kAttemptDuration,   kHistogram, "perdure_attempt_duration_seconds", "From the claim of an event until it was completed, failed, released or lost.", {}, {}},
 };
 // clang-format on
 
 constexpr bool in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i)
     if (static_cast<std::size_t>(kTable[i].metric) != i) return false;
-  return kTable.back().metric == kScheduleMissed;
+  return kTable.back().metric == kAttemptDuration;
 }
 static_assert(in_order(), "the table of metrics has one row per metric, in the order of the enum");
 

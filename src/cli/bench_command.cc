@@ -1,104 +1,18 @@
-// `perdure bench`: how quick the daemon is on this machine, seen from a client.
+// `perdure bench`: how quick perdure is on this machine.
 //
-// Connections that are always busy emit events to a worker of their own, alone and in batches, and then take them off
-// again. One thread polls all of them, so what is measured is the daemon and its disk.
-#include <poll.h>
-
+// Callers that are always busy emit events to a worker of their own, alone and in batches: to the daemon, or to a store
+// that this process opens.
 #include <algorithm>
 #include <charconv>
-#include <memory>
+#include <functional>
 
+#include "cli/bench_load.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
-#include "http/polled_connection.h"
-#include "runtime/latch.h"
 
 namespace perdure::cli {
 namespace {
 
-constexpr const char* kWorker = "perdure-bench";
-constexpr std::size_t kBatch = 100;
-
-/// One thing that is measured.
-struct Load {
-  std::string name;
-  std::size_t connections;
-  std::string body;
-  /// Events in one request.
-  std::size_t at_once;
-};
-
-struct Measured {
-  std::uint64_t events = 0;
-  Duration elapsed = {};
-  std::vector<Duration> latencies;
-};
-
-struct Line {
-  std::unique_ptr<http::PolledConnection> connection;
-  SteadyTime began;
-};
-
-std::string event_json() {
-  return std::string(R"({"worker":")") + kWorker + R"(","value":{"n":1}})";
-}
-
-std::string batch_json() {
-  std::string out = "[";
-  for (std::size_t i = 0; i < kBatch; ++i) out += (i == 0 ? "" : ",") + event_json();
-  return out + "]";
-}
-
-OrFailure<void> begin(Context& context, Line& line, const Load& load) {
-  Call call{.method = "POST", .target = "/v1/" + context.space() + "/events", .body = load.body};
-  line.began = steady_now();
-  if (auto started = line.connection->start(context.daemon().request_of(call)); !started)
-    return std::unexpected(Failure{kExitUnavailable, started.error().message});
-  return {};
-}
-
-/// Takes the answer if it is there; whether it was.
-OrFailure<bool> advance(Line& line) {
-  auto done = line.connection->advance();
-  if (!done) return std::unexpected(Failure{kExitUnavailable, done.error().message});
-  if (!*done) return false;
-  http::Response answer = line.connection->take();
-  if (answer.status != 201)
-    return std::unexpected(Failure{1, "the daemon answered " + std::to_string(answer.status) + ": " + answer.body});
-  return true;
-}
-
-OrFailure<Measured> measure(Context& context, const Load& load, Duration length) {
-  auto url = context.daemon().url();
-  if (!url) return std::unexpected(std::move(url.error()));
-  std::vector<Line> lines(load.connections);
-  Measured measured;
-  SteadyTime began = steady_now();
-  for (Line& line : lines) {
-    line.connection = std::make_unique<http::PolledConnection>(*url);
-    if (auto good = begin(context, line, load); !good) return std::unexpected(std::move(good.error()));
-  }
-  for (std::size_t busy = lines.size(); busy > 0;) {
-    std::vector<pollfd> polled;
-    for (Line& line : lines)
-      if (line.connection->busy()) polled.push_back({line.connection->fd(), line.connection->events(), 0});
-    ::poll(polled.data(), polled.size(), 30'000);
-    for (Line& line : lines) {
-      if (!line.connection->busy()) continue;
-      auto done = advance(line);
-      if (!done) return std::unexpected(std::move(done.error()));
-      if (!*done) continue;
-      measured.latencies.push_back(steady_now() - line.began);
-      measured.events += load.at_once;
-      if (steady_now() - began >= length)
-        --busy;
-      else if (auto good = begin(context, line, load); !good)
-        return std::unexpected(std::move(good.error()));
-    }
-  }
-  measured.elapsed = steady_now() - began;
-  return measured;
-}
+using Measure = std::function<OrFailure<Measured>(const Load&, Duration)>;
 
 double milliseconds(std::vector<Duration>& latencies, double share) {
   auto at = latencies.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(latencies.size() - 1) * share);
@@ -114,44 +28,67 @@ std::string rounded(double number) {
 Value row_of(const Load& load, Measured measured) {
   double seconds = std::chrono::duration<double>(measured.elapsed).count();
   return Value::Map{{"load", load.name},
-                    {"connections", load.connections},
+                    {"callers", load.callers},
                     {"events_per_s", static_cast<std::int64_t>(static_cast<double>(measured.events) / seconds)},
                     {"p50_ms", rounded(milliseconds(measured.latencies, 0.5))},
                     {"p99_ms", rounded(milliseconds(measured.latencies, 0.99))}};
 }
 
-/// What was emitted goes again, so that a benchmark leaves nothing behind.
-OrFailure<void> clean_up(Context& context) {
-  std::string target = "/v1/" + context.space() + "/workers/" + kWorker + "/events";
+OrFailure<Duration> length_of(const Arguments& arguments) {
+  auto text = arguments.maybe("seconds");
+  if (!text) return std::chrono::seconds(3);
+  double seconds = 0;
+  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
+  if (error != std::errc() || end != text->data() + text->size() || seconds < 0.1 || seconds > 600)
+    return usage("--seconds is '" + *text + "', but must be a number from 0.1 to 600");
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+OrFailure<void> measure_all(Context& context, const Arguments& arguments, const Measure& measure) {
+  auto length = length_of(arguments);
+  if (!length) return std::unexpected(std::move(length.error()));
+  std::vector<Value> rows;
+  for (const Load& load : {Load{"emit", 1, 1}, Load{"emit", 64, 1}, Load{"emit 100 at once", 16, 100}}) {
+    context.say("measuring: " + load.name + ", " + std::to_string(load.callers) + (load.callers == 1 ? " caller" : " callers"));
+    auto measured = measure(load, *length);
+    if (!measured) return std::unexpected(std::move(measured.error()));
+    rows.push_back(row_of(load, std::move(*measured)));
+  }
+  context.print_rows(rows, {{"LOAD", "load"},
+                            {"CALLERS", "callers", Style::kRight},
+                            {"EVENTS/S", "events_per_s", Style::kRight},
+                            {"P50 MS", "p50_ms", Style::kRight},
+                            {"P99 MS", "p99_ms", Style::kRight}});
+  return {};
+}
+
+// What was emitted goes again, so that a benchmark leaves nothing behind.
+
+OrFailure<void> bench_daemon(Context& context, const Arguments& arguments) {
+  auto done = measure_all(context, arguments,
+                          [&](const Load& load, Duration length) { return measure_daemon(context, load, length); });
+  if (!done) return done;
+  std::string target = "/v1/" + context.space() + "/workers/" + kBenchWorker + "/events";
   auto gone = context.ask({.method = "DELETE", .target = target, .timeout = std::chrono::minutes(5)});
   if (!gone) return std::unexpected(std::move(gone.error()));
   return {};
 }
 
-OrFailure<void> bench(Context& context, const Arguments& arguments) {
-  Duration length = std::chrono::seconds(3);
-  if (auto text = arguments.maybe("seconds")) {
-    double seconds = 0;
-    auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
-    if (error != std::errc() || end != text->data() + text->size() || seconds < 0.1 || seconds > 600)
-      return usage("--seconds is '" + *text + "', but must be a number from 0.1 to 600");
-    length = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-  }
-  std::vector<Value> rows;
-  for (const Load& load : {Load{"emit", 1, event_json(), 1}, Load{"emit", 64, event_json(), 1},
-                           Load{"emit 100 at once", 16, batch_json(), kBatch}}) {
-    context.say("measuring: " + load.name + ", " + std::to_string(load.connections) + " connections");
-    auto measured = measure(context, load, length);
-    if (!measured) return std::unexpected(std::move(measured.error()));
-    rows.push_back(row_of(load, std::move(*measured)));
-  }
-  if (auto cleaned = clean_up(context); !cleaned) return cleaned;
-  context.print_rows(rows, {{"LOAD", "load"},
-                            {"CONNECTIONS", "connections", Style::kRight},
-                            {"EVENTS/S", "events_per_s", Style::kRight},
-                            {"P50 MS", "p50_ms", Style::kRight},
-                            {"P99 MS", "p99_ms", Style::kRight}});
+OrFailure<void> bench_store(Context& context, const Arguments& arguments, const std::string& url) {
+  auto store = Store::open(url);
+  if (!store) return std::unexpected(failure_of(store.error()));
+  auto queue = Queue::open(*store, {.space = context.space()});
+  if (!queue) return std::unexpected(failure_of(queue.error()));
+  auto done = measure_all(context, arguments,
+                          [&](const Load& load, Duration length) { return measure_queue(*queue, load, length); });
+  if (!done) return done;
+  if (auto gone = queue->cancel_all(kBenchWorker); !gone) return std::unexpected(failure_of(gone.error()));
   return {};
+}
+
+OrFailure<void> bench(Context& context, const Arguments& arguments) {
+  if (auto url = arguments.maybe("store")) return bench_store(context, arguments, *url);
+  return bench_daemon(context, arguments);
 }
 
 }  // namespace
@@ -159,9 +96,10 @@ OrFailure<void> bench(Context& context, const Arguments& arguments) {
 std::vector<Command> bench_commands() {
   return {{"bench",
            kSystem,
-           "Measure how quick the daemon is here",
+           "Measure how quick perdure is here: the daemon, or a store without one",
            {},
-           {{"seconds", "N", "How long each of the three loads lasts; 3 unless told"}},
+           {{"seconds", "N", "How long each of the three loads lasts; 3 unless told"},
+            {"store", "URL", "Measure in this process, on this store: lmdb:DIR or memory:"}},
            bench,
            "It emits to the worker perdure-bench of the space, and cancels those events at the end.\n"}};
 }

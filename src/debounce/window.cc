@@ -95,7 +95,7 @@ void keep_all(Transaction& txn, BytesView content, std::span<const Bytes> payloa
   }
   // Not a snapshot: what no event could hold must not come together from two transactions.
   auto before = static_cast<std::uint64_t>(decode_counter(txn.get(bytes_key(content))));
-  if (before >= kPayloadBytesFull && before + bytes > kPayloadBytesMax)
+  if (before >= kPayloadBytesFull && before + bytes > 2 * kPayloadBytesFull)
     access.refuse({ErrorCode::kLimitExceeded,
                    "the window of the key has as many payloads as it can hold, and has not fired yet: a run of the key "
                    "is under way, or the debouncer is paused. Try again later, or let it keep the last payload only"});
@@ -163,13 +163,16 @@ Value run_value(Transaction& txn, const Place& place, const DebounceSettings& se
   return value;
 }
 
+/// More than a run has besides its payloads: names and times.
+constexpr std::size_t kWrappingBytes = 2'000;
+
 /// Makes the event that is the run of the key from now on; answers with its bytes.
 std::size_t begin_run(Transaction& txn, const Place& place, const DebounceSettings& settings, Value value,
                       const Uuid& fresh, WallTime now) {
   NewEvent event{settings.worker, std::move(value), {.retry = settings.back_off}};
   std::string modifier = place.name + "/" + place.key;
-  auto prepared = queue::readable(
-      txn, queue::prepare(std::move(event), fresh, {.module = kModule, .modifier = modifier, .told = true}));
+  queue::Origin origin{.module = kModule, .modifier = modifier, .told = true, .wrapping_bytes = kWrappingBytes};
+  auto prepared = queue::readable(txn, queue::prepare(std::move(event), fresh, origin));
   queue::emit_in(txn, place.space, prepared, now);
   txn.set(run_key(place.prefix()), queue::encode_id(fresh));
   return prepared.value.size() + prepared.given.size();

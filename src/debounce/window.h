@@ -21,7 +21,7 @@ namespace perdure::debounce {
 using MergeBytes = std::function<Result<Bytes>(BytesView so_far, BytesView next)>;
 
 /// A window that keeps all payloads is full with so many bytes of them; each counts for a little more than it has.
-inline constexpr std::size_t kPayloadBytesFull = kPayloadBytesMax / 2;
+inline constexpr std::size_t kPayloadBytesFull = kAllPayloadBytes;
 inline constexpr std::size_t kPayloadOverhead = kPayloadBytesFull / kPayloadsMax;
 
 /// One or several touches of a key, made at once: their payloads, encoded, in their order.

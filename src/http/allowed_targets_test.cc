@@ -47,5 +47,11 @@ TEST(AllowedTargets, APrefixCoversWhatIsBelowItAndNothingBeside) {
   EXPECT_FALSE(targets.allow("ftp://x/"));
 }
 
+TEST(AllowedTargets, ASocketHasAPathThatTheKernelTakes) {
+  EXPECT_TRUE(Url::parse("unix:///" + std::string(106, 'x')));
+  EXPECT_FALSE(Url::parse("unix:///" + std::string(107, 'x')));
+  EXPECT_FALSE(Url::parse(std::string("unix:///a\0b", 11)));
+}
+
 }  // namespace
 }  // namespace perdure::http

@@ -175,8 +175,7 @@ void Api::transact(const InTransaction& handler, std::shared_ptr<Visit> visit) {
     if (made) keep(txn, *key, {.answer = *made}, now);
     return made;
   };
-  auto done = [this, visit, &handler](Result<Answer> result, Receipt receipt) {
-    if (result && handler.committed) handler.committed(*visit->call);
+  auto done = [this, visit](Result<Answer> result, Receipt receipt) {
     if (result && result->version == Version()) result->version = receipt.version;
     answer(*visit, std::move(result));
   };

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kMessagesMax = 1'000;
 /// So many can be listed; those behind them once some are redriven.
-constexpr std::size_t kDeadLettersMax = 1'000;
 
 Actor actor_of(Node& node, const Call& call) {
   return node.actors().in(call.space()).actor(call.param("kind"), call.param("id"));
@@ -23,6 +22,19 @@ Actor actor_of(Node& node, const Call& call) {
 
 std::string stamp_text(const Stamp& stamp) {
   return format_version(stamp.version);
+}
+
+/// The id of a dead letter is its stamp: the version, and the order in it.
+std::string dead_id(const Stamp& stamp) {
+  return stamp_text(stamp) + format_version({stamp.order}).substr(8);
+}
+
+Result<Stamp> parse_dead_id(std::string_view text) {
+  if (text.empty()) return Stamp{};
+  auto version = parse_version(text.substr(0, 16));
+  auto order = parse_version("00000000" + std::string(text.size() == 24 ? text.substr(16) : ""));
+  if (!version || !order) return fail(ErrorCode::kInvalidArgument, "'after' is no cursor; use one that was answered");
+  return Stamp{*version, static_cast<std::uint32_t>(order->number)};
 }
 
 Value lock_json(Reader& reader, const ActorId& id, const LockInfo& lock) {
@@ -80,7 +92,9 @@ auto finished(Done done) {
 /// Through the mailbox, with a caller in the store. A behaviour elsewhere may take its time: a kill tells whoever waits
 /// for it at once, and each of its attempts is counted.
 void call_by_mailbox(Node& node, Actor actor, const CallPtr& call, Duration timeout, Done done) {
-  auto push = [actor, call](Transaction& txn) mutable { return actor.call(txn, call->body); };
+  auto push = [actor, call](Transaction& txn) mutable {
+    return actor.call(txn, call->body, ReplyRows::kClear, call->traceparent());
+  };
   auto pushed = [timeout, done = std::move(done)](Result<PendingCall> pending) mutable {
     if (!pending) return done(wrong(pending));
     pending->wait_async(timeout, replied(std::move(done)));
@@ -96,22 +110,25 @@ void call_actor(Daemon& daemon, const CallPtr& call, Done done) {
   if (!key) return done(wrong(key));
   // To look for that costs something, and short waits end by themselves.
   if (*timeout > CallOptions().timeout) call->let_go_when_gone();
-  if (*key) return call_once(node, actor_of(node, *call), call->body, **key, *timeout, std::move(done));
+  if (*key) return call_once(node, actor_of(node, *call), call, **key, *timeout, std::move(done));
   Actor actor = actor_of(node, *call);
   if (daemon.kinds.serves(call->space(), call->param("kind")))
     return call_by_mailbox(node, std::move(actor), call, *timeout, std::move(done));
-  actor.call_async(call->body, {.timeout = *timeout}, replied(std::move(done)));
+  actor.call_async(call->body, {.timeout = *timeout, .traceparent = call->traceparent()}, replied(std::move(done)));
 }
 
 void priority_call(Node& node, const CallPtr& call, Done done) {
   auto timeout = call_timeout(*call);
   if (!timeout) return done(wrong(timeout));
   if (*timeout > CallOptions().timeout) call->let_go_when_gone();
-  actor_of(node, *call).call_async(call->body, {.timeout = *timeout, .way = Way::kPriority}, replied(std::move(done)));
+  actor_of(node, *call)
+      .call_async(call->body, {.timeout = *timeout, .way = Way::kPriority, .traceparent = call->traceparent()},
+                  replied(std::move(done)));
 }
 
 void priority_cast(Node& node, const CallPtr& call, Done done) {
-  actor_of(node, *call).cast_async(call->body, {.way = Way::kPriority}, accepted(std::move(done)));
+  actor_of(node, *call)
+      .cast_async(call->body, {.way = Way::kPriority, .traceparent = call->traceparent()}, accepted(std::move(done)));
 }
 
 void info(Node& node, const CallPtr& call, Done done) {
@@ -122,7 +139,7 @@ void info(Node& node, const CallPtr& call, Done done) {
 Result<Answer> cast(Node& node, Transaction& txn, const Call& call) {
   auto delay = call.query_duration("delay");
   if (!delay) return wrong(delay);
-  actor_of(node, call).cast(txn, call.body, delay->value_or(Duration::zero()));
+  actor_of(node, call).cast(txn, call.body, delay->value_or(Duration::zero()), call.traceparent());
   return Answer{.status = 202, .body = Value::Map()};
 }
 
@@ -131,7 +148,7 @@ Result<Answer> cast_many(Node& node, Transaction& txn, const Call& call) {
   if (!messages) return fail(ErrorCode::kInvalidArgument, "the body must be an array of messages");
   if (messages->size() > kMessagesMax)
     return fail(ErrorCode::kTooLarge, "at most 1000 messages are cast at once; send them in parts");
-  if (!messages->empty()) actor_of(node, call).cast_many(txn, *messages);
+  if (!messages->empty()) actor_of(node, call).cast_many(txn, *messages, call.traceparent());
   return Answer{.status = 202, .body = Value::Map()};
 }
 
@@ -186,21 +203,21 @@ void kill(Node& node, const CallPtr& call, Done done) {
 Result<Answer> list_dead(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return wrong(page);
+  auto after = parse_dead_id(page->after);
+  if (!after) return wrong(after);
+  Actor actor = actor_of(node, call);
   Value::List items;
-  std::string last;
-  for (const DeadLetter& each : actor_of(node, call).dead_letters(txn, kDeadLettersMax)) {
-    std::string id = stamp_text(each.id) + format_version({each.id.order}).substr(8);
-    if (id <= page->after) continue;
-    if (items.size() == page->limit) break;
-    items.push_back(Value::Map{{"id", id},
+  std::string next;
+  for (const DeadLetter& each : actor.dead_letters(txn, page->limit, *after)) {
+    *after = each.id;
+    items.push_back(Value::Map{{"id", dead_id(each.id)},
                                {"type", each.type == MessageType::kCall ? "call" : "cast"},
                                {"message", each.message},
                                {"error", each.error},
                                {"attempts", each.attempts},
                                {"at", format_time(each.at)}});
-    last = id;
   }
-  std::string next = next_after(items.size(), *page, last);
+  if (!items.empty() && !actor.dead_letters(txn, 1, *after).empty()) next = dead_id(*after);
   return list_answer(std::move(items), std::move(next));
 }
 

@@ -137,12 +137,18 @@ Result<Answer> log(Node& node, Transaction& txn, const Call& call) {
   if (!page) return wrong(page);
   auto after = read_number<LogOffset>(page->after.empty() ? "0" : page->after, "after");
   if (!after) return wrong(after);
-  auto found = node.sequences().in(call.space()).log(txn, call.param("partition"), {*after, page->limit});
+  Sequences sequences = node.sequences().in(call.space());
+  auto found = sequences.log(txn, call.param("partition"), {*after, page->limit});
   if (!found) return wrong(found);
   Value::List items;
   for (const LogEntry& entry : *found) items.push_back(entry_json(entry));
-  std::string last = found->empty() ? "" : std::to_string(found->back().offset);
-  return list_answer(std::move(items), next_after(found->size(), *page, last));
+  std::string next;
+  if (!found->empty()) {
+    LogOffset last = found->back().offset;
+    auto more = sequences.log(txn, call.param("partition"), {last, 1});
+    if (more && !more->empty()) next = std::to_string(last);
+  }
+  return list_answer(std::move(items), std::move(next));
 }
 
 Result<Answer> numbers(Node& node, Transaction& txn, const Call& call) {

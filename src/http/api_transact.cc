@@ -117,7 +117,10 @@ class Doing {
     const Value* message = item.any("message");
     Duration delay = item.duration("delay").value_or(Duration::zero());
     if (!good(item)) return;
-    node_.actors().in(call_.space()).actor(kind, id).cast(txn_, message ? *message : Value(), delay);
+    node_.actors()
+        .in(call_.space())
+        .actor(kind, id)
+        .cast(txn_, message ? *message : Value(), delay, call_.traceparent());
   }
 
   void emit() {

@@ -116,12 +116,6 @@ Result<Answer> remove_rule(Daemon& daemon, Transaction& txn, const Call& call, R
   return ok(describe(daemon, txn, call.space(), call.param("worker")));
 }
 
-WallTime ready_since(const Claimed& event) {
-  return std::max(event.enqueued_at,
-                  WallTime(std::min(event.delay_until, std::chrono::floor<DueTime::duration>(
-                                                           event.locked_at.value_or(event.enqueued_at)))));
-}
-
 Value claims_json(const std::vector<Claimed>& claimed) {
   Value::List items;
   for (const Claimed& each : claimed) items.push_back(claimed_json(each));
@@ -134,8 +128,6 @@ void claim_now(Daemon& daemon, const Call& call, const ClaimOptions& options, Do
       .claim_async(call.param("worker"), options,
                    [&daemon, done = std::move(done)](Result<std::vector<Claimed>> claimed) mutable {
                      if (!claimed) return done(wrong(claimed));
-                     WallTime now = daemon.node.now();
-                     for (const Claimed& each : *claimed) daemon.metrics.claimed(each.id, now - ready_since(each));
                      done(ok(claims_json(*claimed)));
                    });
 }
@@ -298,20 +290,6 @@ Result<Answer> settle(Node& node, Transaction& txn, const Call& call) {
   return ok(Value::Map{{"items", std::move(items)}});
 }
 
-/// What has come to its end is counted once that is durable.
-InTransaction then_count(InTransaction handler, Metrics& metrics) {
-  handler.committed = [&metrics](const Call& call) {
-    for (const char* name : {"complete", "fail", "release"}) {
-      const Value* list = call.body.find(name);
-      if (!list || !list->is_list()) continue;
-      for (const Value& item : *list->as_list())
-        if (const Value* id = item.find("id"); id && id->is_text())
-          if (auto uuid = Uuid::parse(*id->as_text())) metrics.settled(*uuid);
-    }
-  };
-  return handler;
-}
-
 Result<Answer> list_dead(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return std::unexpected(std::move(page.error()));
@@ -393,7 +371,7 @@ std::vector<Route> worker_routes(Daemon& daemon) {
       {"POST", one + "/claim", Load::kPoll,
        Asynchronous{[&daemon](const CallPtr& call, Done done) { claim(daemon, call, std::move(done)); },
                     Asynchronous::Key::kItsOwn}},
-      {"POST", one + "/settle", Load::kLess, then_count(changes(node, settle), daemon.metrics)},
+      {"POST", one + "/settle", Load::kLess, changes(node, settle)},
       {"GET", one + "/dead", Load::kRead, looks(node, list_dead)},
       {"POST", one + "/dead/redrive", Load::kLess, blocks(node, redrive)},
       {"GET", one + "/attempts", Load::kRead, looks(node, list_attempts)},

@@ -107,8 +107,6 @@ struct InTransaction {
   std::function<Result<Answer>(Transaction&, const Call&)> run;
   perdure::Body body = perdure::Body::kOptimistic;
   Reserve reserve = Reserve::kKeepOut;
-  /// Called once it is durable.
-  std::function<void(const Call&)> committed = {};
 };
 /// One that answers later. It must not block.
 struct Asynchronous {

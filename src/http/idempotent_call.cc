@@ -8,10 +8,10 @@ namespace {
 
 class CallOnce : public std::enable_shared_from_this<CallOnce> {
  public:
-  CallOnce(Node& node, Actor actor, Value message, IdempotencyKey key, Duration timeout, Done done)
+  CallOnce(Node& node, Actor actor, CallPtr call, IdempotencyKey key, Duration timeout, Done done)
       : node_(node),
         actor_(std::move(actor)),
-        message_(std::move(message)),
+        call_(std::move(call)),
         key_(std::move(key)),
         timeout_(timeout),
         deadline_(deadline_after(timeout)),
@@ -41,7 +41,7 @@ class CallOnce : public std::enable_shared_from_this<CallOnce> {
       if (!from) return wrong(from);
       return Begun{.from = *from};
     }
-    PendingCall pending = actor_.call(txn, message_, ReplyRows::kKeep);
+    PendingCall pending = actor_.call(txn, call_->body, ReplyRows::kKeep, call_->traceparent());
     Kept waiting{.form = Kept::Form::kPending, .pending = pending.from().to_string()};
     keep(txn, key_, waiting, now);
     return Begun{.pending = std::move(pending)};
@@ -99,7 +99,7 @@ class CallOnce : public std::enable_shared_from_this<CallOnce> {
 
   Node& node_;
   Actor actor_;
-  const Value message_;
+  const CallPtr call_;
   const IdempotencyKey key_;
   const Duration timeout_;
   const SteadyTime deadline_;
@@ -108,8 +108,8 @@ class CallOnce : public std::enable_shared_from_this<CallOnce> {
 
 }  // namespace
 
-void call_once(Node& node, const Actor& actor, Value message, IdempotencyKey key, Duration timeout, Done done) {
-  std::make_shared<CallOnce>(node, actor, std::move(message), std::move(key), timeout, std::move(done))->begin();
+void call_once(Node& node, const Actor& actor, const CallPtr& call, IdempotencyKey key, Duration timeout, Done done) {
+  std::make_shared<CallOnce>(node, actor, call, std::move(key), timeout, std::move(done))->begin();
 }
 
 }  // namespace perdure::http

@@ -11,6 +11,6 @@
 
 namespace perdure::http {
 
-void call_once(Node& node, const Actor& actor, Value message, IdempotencyKey key, Duration timeout, Done done);
+void call_once(Node& node, const Actor& actor, const CallPtr& call, IdempotencyKey key, Duration timeout, Done done);
 
 }  // namespace perdure::http

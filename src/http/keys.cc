@@ -4,15 +4,13 @@
 #include "perdure/tuple_reader.h"
 #include "session/rows.h"
 #include "store/ranges.h"
+#include "store/read_page.h"
 #include "store/system_access.h"
 
 namespace perdure::http {
 namespace {
 
 constexpr std::size_t kValueBytesMax = 1 << 20;
-/// A page of large values is cut short rather than read as a whole.
-constexpr std::size_t kPageBytesMax = 4 << 20;
-constexpr std::size_t kRowsAtOnce = 16;
 
 Bytes space_key(const std::string& space) {
   return tuple::pack_onto(kSystemKeys, "key", space);
@@ -51,23 +49,15 @@ Result<KeyList> list_keys(Reader& reader, const std::string& space, const std::s
   range.begin = std::max(range.begin, tuple::pack_onto(all, prefix));
   if (!after.empty()) range.begin = std::max(range.begin, tuple::pack_onto(all, after) + '\0');
   KeyList out;
-  std::size_t bytes = 0;
-  for (;;) {
-    auto rows = reader.get_range(range, {.limit = kRowsAtOnce});
-    for (const Row& row : rows) {
-      auto found = decode(all, row);
-      if (!found) return std::unexpected(std::move(found.error()));
-      if (!found->key.starts_with(prefix)) return out;
-      if (out.keys.size() == limit || bytes > kPageBytesMax) {
-        out.next = out.keys.back().key;
-        return out;
-      }
-      bytes += row.value.size();
-      out.keys.push_back(std::move(*found));
-    }
-    if (rows.size() < kRowsAtOnce) return out;
-    range.begin = rows.back().key + '\0';
+  for (const Row& row : read_page(reader, range, limit)) {
+    auto found = decode(all, row);
+    if (!found) return std::unexpected(std::move(found.error()));
+    if (!found->key.starts_with(prefix)) return out;
+    range.begin = next_key(row.key);
+    out.keys.push_back(std::move(*found));
   }
+  if (!out.keys.empty() && !reader.get_range(range, {.limit = 1}).empty()) out.next = out.keys.back().key;
+  return out;
 }
 
 Result<void> set_key(Transaction& txn, const std::string& space, const std::string& key, const Value& value) {

@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "runtime/latch.h"
-
 namespace perdure::http {
 namespace {
-
-constexpr std::size_t kRunningMax = 100'000;
 
 std::string text_of(double value) {
   std::array<char, 32> out{};
@@ -96,27 +92,8 @@ void Metrics::served(const Served& served) {
   requests_[labels].add(std::chrono::duration<double>(served.took).count());
 }
 
-void Metrics::claimed(const Uuid& event, Duration late) {
-  MutexLock lock(mutex_);
-  start_delays_.add(std::chrono::duration<double>(std::max(late, Duration::zero())).count());
-  if (running_.size() >= kRunningMax) running_.clear();
-  running_.insert_or_assign(event, steady_now());
-}
-
-void Metrics::settled(const Uuid& event) {
-  MutexLock lock(mutex_);
-  auto found = running_.find(event);
-  if (found == running_.end()) return;
-  attempts_.add(std::chrono::duration<double>(steady_now() - found->second).count());
-  running_.erase(found);
-}
-
 void Metrics::write(Exposition& out) {
   MutexLock lock(mutex_);
-  out.begin("perdure_start_delay_seconds", "histogram", "From when an event could be claimed until it was, over HTTP.");
-  start_delays_.write(out, "perdure_start_delay_seconds", "");
-  out.begin("perdure_attempt_duration_seconds", "histogram", "From the claim of an event to its end, over HTTP.");
-  attempts_.write(out, "perdure_attempt_duration_seconds", "");
   for (const MetricInfo& info : metric_table()) {
     switch (info.kind) {
       case MetricKind::kCounter:

@@ -36,9 +36,6 @@ class Metrics : public MetricsSink {
   void set(const MetricInfo& metric, double value) override PERDURE_EXCLUDES(mutex_);
   void observe(const MetricInfo& metric, double value) override PERDURE_EXCLUDES(mutex_);
   void served(const Served& served) PERDURE_EXCLUDES(mutex_);
-  /// An outside worker has begun with an event, so long after it could have; and has come to its end.
-  void claimed(const Uuid& event, Duration late) PERDURE_EXCLUDES(mutex_);
-  void settled(const Uuid& event) PERDURE_EXCLUDES(mutex_);
 
   void write(Exposition& out) PERDURE_EXCLUDES(mutex_);
 
@@ -55,10 +52,6 @@ class Metrics : public MetricsSink {
   std::map<std::pair<Metric, std::string>, std::uint64_t> counters_ PERDURE_GUARDED_BY(mutex_);
   std::map<Metric, double> gauges_ PERDURE_GUARDED_BY(mutex_);
   std::map<Metric, Histogram> histograms_ PERDURE_GUARDED_BY(mutex_);
-  Histogram start_delays_ PERDURE_GUARDED_BY(mutex_);
-  Histogram attempts_ PERDURE_GUARDED_BY(mutex_);
-  /// When they were claimed. Those that never come to an end here are dropped with the others, when there are too many.
-  std::map<Uuid, SteadyTime> running_ PERDURE_GUARDED_BY(mutex_);
   /// By the labels: there are as many as routes and statuses.
   std::map<std::string, Histogram> requests_ PERDURE_GUARDED_BY(mutex_);
 };

@@ -57,6 +57,7 @@ Result<RemoteAnswer> Remote::ask(const Ask& ask, RemoteFields fields, const Send
                   .target = {},
                   .headers = {{"Content-Type", "application/json"}},
                   .body = Value(std::move(body)).to_json()};
+  if (turn && !turn->traceparent().empty()) request.headers.add("traceparent", std::string(turn->traceparent()));
   auto answer = client->send_and_wait(url, std::move(request), options);
   if (!answer) return fail(ErrorCode::kHandlerFailed, to_string(answer.error()));
   std::string where = to_string(url);
@@ -121,8 +122,11 @@ void RemoteActivation::add_effects(RemoteAnswer& answer, Turn& turn) const {
   Node& node = remote_->node;
   for (RemoteEmit& emit : answer.emit) {
     std::string what = "emit to " + emit.worker;
-    turn.add({std::move(what), [&node, space = actor_.space, emit = std::move(emit)](Transaction& txn) -> Result<void> {
-                node.queue().in(space).emit(txn, emit.worker, emit.value, {.delay = emit.delay});
+    turn.add({std::move(what),
+              [&node, space = actor_.space, emit = std::move(emit),
+               traceparent = std::string(turn.traceparent())](Transaction& txn) -> Result<void> {
+                EmitOptions options{.delay = emit.delay, .traceparent = traceparent};
+                node.queue().in(space).emit(txn, emit.worker, emit.value, options);
                 return {};
               }});
   }

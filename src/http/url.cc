@@ -38,6 +38,9 @@ Result<Url> Url::parse(std::string_view text) {
     url.scheme = Scheme::kUnix;
     url.path = text.substr(kUnix.size());
     if (!url.path.starts_with("/")) return wrong(text, "must name a socket by its whole path: unix:///run/x.sock");
+    // What the kernel has room for in the address of a socket, without the zero behind it.
+    if (url.path.size() > 107 || url.path.find('\0') != std::string::npos)
+      return wrong(text, "must name a socket whose path has at most 107 bytes, and no zero byte");
     return url;
   }
   if (text.starts_with("https://")) return wrong(text, "asks for TLS, which is not there yet; use http://");

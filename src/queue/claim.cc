@@ -109,7 +109,7 @@ Claiming claim_one(WorkerTable& table, const Row& entry, const ClaimRequest& req
     table.wait_for_slot(entry, *event, names.limit_key);
     return Claiming::kPassedOver;
   }
-  bytes += names.chunks * kChunkBytes + event->row.given().size();
+  bytes += names.apart_bytes + event->row.given().size();
   if (bytes > request.bytes_max && !result.events.empty()) return Claiming::kTooLarge;
   table.leave(*event);
   std::uint32_t order = table.enter_running(*event, request.claimant);

@@ -36,7 +36,7 @@ void Dispatcher::start(std::vector<JobPtr> jobs) {
   std::vector<HandlerPool::Job> now;
   now.reserve(jobs.size());
   for (const JobPtr& job : jobs) {
-    if (job->loaded.row.names().chunks > 0)
+    if (job->loaded.row.names().apart_bytes > 0)
       load_value(job);
     else
       now.push_back(pool_job(job));
@@ -63,7 +63,7 @@ void Dispatcher::load_value(const JobPtr& job) {
         if (!value) return self->finished(job, std::unexpected(std::move(value.error())));
         auto given = Given::decode(job->loaded.row.given());
         if (!given) return self->finished(job, std::unexpected(std::move(given.error())));
-        given->chunks = 0;
+        given->apart_bytes = 0;
         given->value = std::move(*value);
         job->loaded.row.set_given(given->encode());
         self->home_.handlers().run(self->pool_job(job));

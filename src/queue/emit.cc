@@ -11,7 +11,6 @@
 namespace perdure::queue {
 namespace {
 
-constexpr std::size_t kTraceBytesMax = 512;
 constexpr Duration kLongestRetry = std::chrono::hours(24 * 365 * 100);
 
 std::unexpected<Error> wrong(std::string message) {
@@ -40,12 +39,7 @@ Result<void> check_options(const EmitOptions& options) {
   if (!options.limit_key.empty()) {
     if (auto good = check_key(options.limit_key, "the limit key"); !good) return good;
   }
-  if (options.traceparent.size() > kTraceBytesMax)
-    return wrong("a traceparent has at most " + std::to_string(kTraceBytesMax) + " bytes");
-  // It stands in a header of HTTP one day.
-  bool printable_only = std::ranges::all_of(options.traceparent, [](char c) { return c >= ' ' && c <= '~'; });
-  if (!printable_only) return wrong("a traceparent has printable ASCII characters only");
-  return {};
+  return session::check_traceparent(options.traceparent);
 }
 
 /// What a unique key stands for, if it is taken.
@@ -151,7 +145,7 @@ Result<Prepared> prepare(NewEvent event, const Uuid& fresh, const Origin& origin
   if (auto good = check_options(event.options); !good) return std::unexpected(std::move(good.error()));
   if (auto good = event.value.check("the value"); !good) return std::unexpected(std::move(good.error()));
   std::size_t size = event.value.encoded_size();
-  if (size > kEventBytesMax)
+  if (size > kEventBytesMax + origin.wrapping_bytes)
     return fail(ErrorCode::kTooLarge, "the value of the event has " + std::to_string(size) +
                                           " bytes when encoded; at most " + std::to_string(kEventBytesMax) +
                                           " are allowed");
@@ -165,11 +159,11 @@ Result<Prepared> prepare(NewEvent event, const Uuid& fresh, const Origin& origin
               .unique_key = event.options.unique ? event.options.unique->key : std::string(),
               .traceparent = event.options.traceparent,
               .retry = event.options.retry,
-              .chunks = size > kInlineBytes ? (size + kChunkBytes - 1) / kChunkBytes : 0,
+              .apart_bytes = size > kInlineBytes ? size : 0,
               .told = origin.told,
               .value = prepared.value};
   prepared.given = given.encode();
-  if (given.chunks == 0) prepared.value.clear();
+  if (given.apart_bytes == 0) prepared.value.clear();
   prepared.worker = std::move(event.worker);
   prepared.options = std::move(event.options);
   return prepared;

@@ -15,6 +15,8 @@ struct Origin {
   std::string_view modifier = "_";
   /// It wants to know of the end: see told_key().
   bool told = false;
+  /// What it adds to a value that was measured before.
+  std::size_t wrapping_bytes = 0;
 };
 
 /// An event that was checked, ready to be stored by any number of runs of a body.

@@ -71,7 +71,8 @@ class RowCheck {
     auto names = row.names();
     std::string worker = space + "/" + std::string(names.worker);
     Counts& counts = counts_[{space, std::string(names.worker)}];
-    if (names.chunks > 0) expected_chunks_[name] = static_cast<std::int64_t>(names.chunks);
+    if (names.apart_bytes > 0)
+      expected_chunks_[name] = static_cast<std::int64_t>((names.apart_bytes + kChunkBytes - 1) / kChunkBytes);
     bool running = row.state == Stored::kRunning;
     if (running != row.locked_at.has_value()) object("locked_at of " + name);
     if (!running && (row.locked_until || row.session != SessionId{})) object("a claim that is left on " + name);

@@ -161,12 +161,12 @@ Bytes Given::encode() const {
       .put(static_cast<std::uint8_t>(worker.size()))
       .put(static_cast<std::uint8_t>(limit_key.size()))
       .put(static_cast<std::uint8_t>(unique_key.size()))
-      .put(static_cast<std::uint8_t>(chunks))
+      .put(static_cast<std::uint32_t>(apart_bytes))
       .put(static_cast<std::uint8_t>(told));
   out.append(worker).append(limit_key).append(unique_key);
   tuple::append(out, module, modifier, traceparent, retry.has_value());
   if (retry) put_policy(out, *retry);
-  if (chunks == 0) out.append(value);
+  if (apart_bytes == 0) out.append(value);
   return out;
 }
 
@@ -184,7 +184,7 @@ SplitGiven split(BytesView given) {
   std::size_t limit_key = fields.next<std::uint8_t>();
   std::size_t unique_key = fields.next<std::uint8_t>();
   SplitGiven split;
-  split.names.chunks = fields.next<std::uint8_t>();
+  split.names.apart_bytes = fields.next<std::uint32_t>();
   split.names.told = fields.next<std::uint8_t>() != 0;
   split.names.worker = fields.take(worker);
   split.names.limit_key = fields.take(limit_key);
@@ -203,7 +203,7 @@ Result<Given> Given::decode(BytesView bytes) {
   given.worker = parts.names.worker;
   given.limit_key = parts.names.limit_key;
   given.unique_key = parts.names.unique_key;
-  given.chunks = parts.names.chunks;
+  given.apart_bytes = parts.names.apart_bytes;
   given.told = parts.names.told;
   given.module = reader.next_text();
   given.modifier = reader.next_text();

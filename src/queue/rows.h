@@ -123,8 +123,8 @@ struct Given {
   std::string unique_key;
   std::string traceparent;
   std::optional<RetryPolicy> retry;
-  /// Of the value; 0 if it stands right here.
-  std::size_t chunks = 0;
+  /// Of a value that stands in chunks behind the row; 0 if it stands right here.
+  std::size_t apart_bytes = 0;
   /// Whoever made it is told of its end, by a row that is written with it: see told_key().
   bool told = false;
   Bytes value;
@@ -139,7 +139,7 @@ struct GivenNames {
   std::string_view worker;
   std::string_view limit_key;
   std::string_view unique_key;
-  std::size_t chunks = 0;
+  std::size_t apart_bytes = 0;
   bool told = false;
 };
 

@@ -37,7 +37,7 @@ Given given() {
       .retry =
           RetryPolicy{
               .delay = 1ns, .factor = 2, .max_delay = 3ns, .jitter = 4ns, .max = 5, .then = RetryPolicy::Then::kDrop},
-      .chunks = 0,
+      .apart_bytes = 0,
       .value = Value(7).encode()};
 }
 
@@ -82,15 +82,15 @@ TEST(QueueRows, AnEventHasTheseBytes) {
 }
 
 TEST(QueueRows, WhatIsGivenIsNamesThenATupleAndThenTheValue) {
-  EXPECT_EQ(hex(given().encode()), "0101010000" + hex("wlu") +
+  EXPECT_EQ(hex(given().encode()), "0101010000000000" + hex("wlu") +
                                        hex(tuple::pack("WORKER", "_", "t", true, 1, 2.0, 3, 4, 5, true)) +
                                        hex(Value(7).encode()));
   Given plain;
   plain.worker = "w";
-  plain.chunks = 3;
+  plain.apart_bytes = 250'000;
   plain.value = "not in the row";
   plain.told = true;
-  EXPECT_EQ(hex(plain.encode()), "0100000301" + hex("w") + hex(tuple::pack("WORKER", "_", "", false)));
+  EXPECT_EQ(hex(plain.encode()), "01000090d0030001" + hex("w") + hex(tuple::pack("WORKER", "_", "", false)));
 }
 
 TEST(QueueRows, AnEventComesBackAsItWas) {
@@ -116,7 +116,7 @@ TEST(QueueRows, AnEventComesBackAsItWas) {
   EXPECT_EQ(read->names().worker, "w");
   EXPECT_EQ(read->names().limit_key, "l");
   EXPECT_EQ(read->names().unique_key, "u");
-  EXPECT_EQ(read->names().chunks, 0U);
+  EXPECT_EQ(read->names().apart_bytes, 0U);
   EXPECT_FALSE(read->names().told);
   auto back = Given::decode(read->given());
   ASSERT_TRUE(back);

@@ -51,7 +51,7 @@ std::optional<EndedRow> load_ended(Reader& reader, std::string_view space, const
 }
 
 Result<Value> read_value(Reader& reader, BytesView key, const Given& given) {
-  if (given.chunks == 0) return Value::decode(given.value);
+  if (given.apart_bytes == 0) return Value::decode(given.value);
   Bytes whole;
   for (const Row& row : reader.get_range(tuple::extensions(key))) whole.append(row.value);
   return Value::decode(whole);
@@ -225,6 +225,8 @@ void WorkerTable::enter_scheduled(Loaded& event, DueTime due) {
 
 std::uint32_t WorkerTable::enter_running(Loaded& event, const Claimant& claimant) {
   EventRow& row = event.row;
+  access_.observe(Metric::kStartDelay,
+                  std::max(now_ - std::max(WallTime(row.delay_until), row.enqueued_at), Duration::zero()));
   row.state = Stored::kRunning;
   row.locked_at = now_;
   row.session = claimant.session;
@@ -264,7 +266,7 @@ void WorkerTable::enter_dead(Loaded& event) {
 }
 
 void WorkerTable::end(const Loaded& event, EndedEvent::How how, Stamp token, Bytes result, std::string last_error) {
-  if (event.row.names().chunks > 0) txn_.clear_range(tuple::extensions(event.key));
+  if (event.row.names().apart_bytes > 0) txn_.clear_range(tuple::extensions(event.key));
   free_unique(event);
   tell(event);
   switch (how) {
@@ -313,6 +315,7 @@ void WorkerTable::free_unique(const Loaded& event) {
 
 void WorkerTable::record(const Loaded& event, Execution execution) {
   count(Counter::kRecorded, 1);
+  access_.observe(Metric::kAttemptDuration, now_ - execution.started);
   // Those that others of this very transaction would overwrite are not worth keeping.
   if (records_left_-- > kRingSize) return;
   AttemptRecord record{.event = event.id,
@@ -363,7 +366,8 @@ void WorkerTable::write_records() {
     }
     do {
       auto given = Given::decode(next->given);
-      block.add(next->record, given && given->chunks == 0 ? small(given->value) : BytesView(), small(next->result));
+      block.add(next->record, given && given->apart_bytes == 0 ? small(given->value) : BytesView(),
+                small(next->result));
       ++next;
     } while (++at % RecordBlock::kRecords > 0 && next != records_.end());
     txn_.set(key, block.encode());

@@ -6,6 +6,7 @@
 #include "session/rows.h"
 #include "store/blocking.h"
 #include "store/change_notes.h"
+#include "store/read_page.h"
 #include "store/system_access.h"
 
 namespace perdure {
@@ -247,7 +248,7 @@ Result<std::vector<LogEntry>> Sequences::log(Reader& reader, std::string_view pa
   if (!row) return pass_on(row);
   std::vector<LogEntry> entries;
   if (page.after == UINT64_MAX) return entries;
-  auto rows = reader.get_range((*place)->log_from(page.after + 1), {.limit = std::min(page.limit, kPageMax)});
+  auto rows = read_page(reader, (*place)->log_from(page.after + 1), std::min(page.limit, kPageMax));
   for (const Row& one : rows) {
     auto entry = entry_of(**place, **row, one);
     if (!entry) return pass_on(entry);

@@ -189,7 +189,8 @@ TEST_F(SequencesTest, WhatIsWrongIsRefusedAndDrawsNothing) {
       << "a sequence of another type";
   EXPECT_EQ(code_of(sequences.append("q", {"shop", 7, {}})), ErrorCode::kNotFound);
   EXPECT_EQ(code_of(sequences.append("no/name", {"shop", 7, {}})), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code_of(sequences.append("p", {"shop", 7, {}, Value(std::string(600'000, 'x'))})), ErrorCode::kTooLarge);
+  EXPECT_EQ(code_of(sequences.append("p", {"shop", 7, {}, Value(std::string(kLogPayloadBytesMax, 'x'))})),
+            ErrorCode::kTooLarge);
   EXPECT_EQ(code_of(sequences.append("p", {"shop", 7, std::vector<std::string>(70'000, "invoice")})),
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of(sequences.log("q")), ErrorCode::kNotFound);

@@ -1,5 +1,6 @@
 #include "session/rows.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 
@@ -108,6 +109,15 @@ Result<void> check_short_name(std::string_view name, std::string_view what) {
   return fail(ErrorCode::kInvalidArgument, std::string(what) + " \"" + printable(name) +
                                                "\" is not a name: 1 to 64 of A-Za-z0-9._:- beginning with a letter or "
                                                "digit");
+}
+
+Result<void> check_traceparent(std::string_view traceparent) {
+  constexpr std::size_t kBytesMax = 512;
+  if (traceparent.size() > kBytesMax)
+    return fail(ErrorCode::kInvalidArgument, "a traceparent has at most " + std::to_string(kBytesMax) + " bytes");
+  // It stands in a header of HTTP one day.
+  if (std::ranges::all_of(traceparent, [](char c) { return c >= ' ' && c <= '~'; })) return {};
+  return fail(ErrorCode::kInvalidArgument, "a traceparent has printable ASCII characters only");
 }
 
 }  // namespace perdure::session

@@ -88,5 +88,7 @@ std::uint64_t read_store_number(Reader& reader);
 Result<void> check_name(std::string_view name, std::string_view what);
 /// The same for names that stand in URLs and metrics: 1 to 64 of A-Za-z0-9._:-, beginning with a letter or digit.
 Result<void> check_short_name(std::string_view name, std::string_view what);
+/// A trace context that is carried along; empty for none.
+Result<void> check_traceparent(std::string_view traceparent);
 
 }  // namespace perdure::session

@@ -33,9 +33,10 @@ void Committer::report_outcomes(const std::vector<Delivery>& deliveries) const {
     const auto* answer = std::get_if<Result<Receipt>>(&delivery.what);
     if (!answer)
       ++beaten;
-    else if (*answer)
+    else if (*answer) {
       ++committed;
-    else if (answer->error().code == ErrorCode::kCommitUnknown)
+      for (auto [metric, duration] : delivery.call->state().observed()) observe(options_, metric, seconds(duration));
+    } else if (answer->error().code == ErrorCode::kCommitUnknown)
       ++unknown;
     else
       ++refused;

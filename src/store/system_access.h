@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "perdure/error.h"
+#include "perdure/metrics.h"
+#include "perdure/time.h"
 #include "perdure/transaction.h"
 
 namespace perdure {
@@ -24,6 +26,8 @@ class SystemAccess {
   /// feed is off.
   void note(const ChangeNote& change);
   bool notes() const;
+  /// For the host's histograms, if the transaction commits.
+  void observe(Metric metric, Duration duration);
   SystemAccess(const SystemAccess&) = delete;
   SystemAccess& operator=(const SystemAccess&) = delete;
 

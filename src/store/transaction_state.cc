@@ -62,6 +62,7 @@ void TransactionState::reset() {
   error_.reset();
   next_order_ = 0;
   notes_.clear();
+  observed_.clear();
 }
 
 void TransactionState::abandon(Error error) {

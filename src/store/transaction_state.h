@@ -69,6 +69,9 @@ class TransactionState {
   void note_read(BytesView key);
   void note_read(const KeyRange& range);
 
+  /// What is told to the host's histograms once it has committed.
+  std::span<const std::pair<Metric, Duration>> observed() const { return observed_; }
+
  private:
   struct KeyRead {
     Bytes key;
@@ -126,6 +129,7 @@ class TransactionState {
   bool system_access_ = false;
   std::uint32_t next_order_ = 0;
   ChangeNotes notes_;
+  std::vector<std::pair<Metric, Duration>> observed_;
 };
 
 template <class F>

@@ -247,7 +247,7 @@ test("retry.max counts retries, so that 0 means one attempt", async (t) => {
   }
 });
 
-test("traceparent is passed on to the behaviour with the message", { todo: "messages of actors do not keep it yet" }, async (t) => {
+test("traceparent is passed on to the behaviour with the message", async (t) => {
   const { at, server } = await counters(t);
   const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   await daemon.expect(200, "POST", at("a", "/call"), {add: 1}, {headers: {traceparent}});
