@@ -118,6 +118,27 @@ void bench_same(const Settings& settings, const std::string& name, int connectio
   });
 }
 
+/// Emits from more connections than the daemon takes on at once, of clients that ask again the moment they are refused.
+/// What counts is what was taken.
+void bench_overload(const Settings& settings, int connections) {
+  const std::string name = "overload/" + std::to_string(connections);
+  if (!settings.wants(name)) return;
+  const std::string request = HttpLoad::post("/v1/default/events", R"({"worker":"mail","value":{"n":1}})");
+  report(settings, name, [&] {
+    Daemon daemon(settings);
+    HttpLoad load(daemon.port(), connections);
+    std::uint64_t taken = 0, refused = 0;
+    auto answered = [&](int, int status, const std::string& body) {
+      if (status != 429) expect(status, 201, body);
+      ++(status == 429 ? refused : taken);
+    };
+    Sample sample = load.run(settings.duration, {[&](int) { return request; }, answered});
+    sample.operations = taken;
+    sample.extra = ",\"refused\":" + std::to_string(refused);
+    return sample;
+  });
+}
+
 void bench_call(const Settings& settings, const std::string& name, int connections) {
   if (!settings.wants(name)) return;
   report(settings, name, [&] {
@@ -256,6 +277,7 @@ int main(int argc, char** argv) {
   bench_same(settings, "emit_many/100x16", 16, 100, 201, HttpLoad::post("/v1/default/events", batch_body(100)));
   bench_drain(settings);
   bench_call(settings, "call/64", 64);
+  for (int connections : {64, 640, 6'400}) bench_overload(settings, connections);
   bench_ready(settings);
   bench_idle_polls(settings);
   std::filesystem::remove_all(settings.directory + "/store");

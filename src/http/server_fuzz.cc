@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/assert.h"
 #include "http/response_parser.h"
@@ -55,7 +56,7 @@ struct Fuzzed {
     check(::mkdtemp(directory) != nullptr, "a directory for the socket");
     ServerOptions options{.listen = "", .socket = std::string(directory) + "/s"};
     options.limits.body_bytes_max = 1'000;
-    options.limits.head_bytes_max = 1'000;
+    options.limits.head_bytes_max = 4'096;
     auto handle = [this](const std::shared_ptr<Exchange>& exchange) {
       handled.add(exchange->request());
       exchange->answer({200, {}, "handled"});

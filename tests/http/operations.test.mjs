@@ -66,6 +66,8 @@ test("metrics are those of the contract, in the format of Prometheus", async (t)
     const {completed, failed} = await daemon.expect(200, "GET", "/v1/s/workers/pushed");
     return completed === 1 && failed === 1;
   });
+  const [claimed] = (await daemon.expect(200, "POST", "/v1/s/workers/waits/claim", {})).items;
+  await daemon.expect(200, "POST", `/v1/s/events/${claimed.id}/release`, {token: claimed.token});
   const answer = await daemon.get("/metrics");
   assert.match(answer.headers["content-type"], /^text\/plain; version=0\.0\.4/);
   const metrics = parseMetrics(answer.text);
@@ -92,6 +94,9 @@ test("metrics are those of the contract, in the format of Prometheus", async (t)
   assert.equal(value("perdure_attempts_total", {worker: "pushed", outcome: "completed"}), 1);
   assert.equal(value("perdure_attempts_total", {worker: "pushed", outcome: "failed"}), 1);
   assert.ok(value("perdure_commits_total", {outcome: "committed"}) > 0);
+  // Two were pushed and one was claimed over HTTP, and all have come to an end.
+  for (const name of ["perdure_start_delay_seconds", "perdure_attempt_duration_seconds"])
+    assert.equal(metrics[name].samples.find((each) => each.name === `${name}_count`)?.value, 3, name);
   assert.equal(value("perdure_held", {}), 0);
   assert.ok(value("perdure_store_bytes", {}) > 0);
   assert.ok(metrics.perdure_http_request_duration_seconds.samples.some(
