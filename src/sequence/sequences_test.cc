@@ -401,13 +401,15 @@ TEST_F(SequencesTest, TheEndOfALogIsTheEnd) {
   EXPECT_EQ(sequences.get("p").value().offset, kLargest);
 }
 
-// With nobody looking, what is written behind the stored offset counts all the same.
+// SEQ-U16: with nobody looking, what is written behind the stored offset counts all the same, but for what was only
+// changed.
 TEST_F(SequencesTest, ALogThatIsWrittenAgainBringsItsNumbers) {
   append({"invoice"});
   append({"invoice"});
   ASSERT_TRUE(sequences.set("p", {.types = {}, .trust = Trust::kNobody}));
   auto owner = own();
-  write(owner, 1, {owner.kind("shop").value(), WorkspaceId{7}, {{owner.seq("invoice").value(), 30}}});
+  SeqId invoice = owner.seq("invoice").value();
+  write(owner, 1, {owner.kind("shop").value(), WorkspaceId{7}, {{invoice, 30}}, {{invoice, 5'000}}});
   ASSERT_TRUE(owner.release());
   EXPECT_EQ(append({"invoice"}), (Appended{3, {31}}));
 }
@@ -484,6 +486,22 @@ TEST_F(SequencesTest, ASequencerOnTheStore) {
   ASSERT_TRUE(sequencer.close());
   ASSERT_TRUE(owner.release());
   EXPECT_EQ(append({"invoice"}), (Appended{44, {15}}));
+}
+
+// SEQ-5: more of a log than is read at once.
+TEST_F(SequencesTest, ASequencerReadsAllThatAnOwnerLeftBehind) {
+  auto owner = own();
+  WorkspaceKind shop = owner.kind("shop").value();
+  SeqId invoice = owner.seq("invoice").value();
+  ASSERT_TRUE(store.transact([&](Transaction& txn) {
+    for (LogOffset offset = 1; offset <= 300; ++offset)
+      owner.write(txn, offset, {shop, WorkspaceId{7}, {{invoice, offset}}});
+  }));
+  Sequencer sequencer = Sequencer::open(store, owner.params(), owner.storage()).value();
+  ASSERT_TRUE(sequencer.wait_ready(10s));
+  EXPECT_EQ(sequencer.status().scanned, 300u);
+  EXPECT_EQ(sequencer.start(shop, WorkspaceId{7}).value(), 301u);
+  EXPECT_EQ(sequencer.next(invoice).value(), 301u);
 }
 
 // SEQ-U14.
