@@ -1,6 +1,8 @@
 // The background beside the foreground, on real threads: for the sanitizers, and for what only chance finds.
 #include <gtest/gtest.h>
 
+#include <future>
+#include <latch>
 #include <map>
 #include <optional>
 #include <thread>
@@ -132,6 +134,33 @@ TEST(SequencerRace, CloseWakesWhoWaits) {
     EXPECT_TRUE(sequencer.close());
   });
   EXPECT_FALSE(sequencer.wait_ready(1h));
+}
+
+/// SEQ-B3: a call of the storage that does not return is waited for as long as was said, and no longer.
+TEST(SequencerRace, CloseDoesNotWaitForACallThatDoesNotReturn) {
+  class Stuck final : public SeqStorage {
+   public:
+    std::latch entered{1}, over{1};
+    void read_numbers(std::vector<SeqKey>, Done<std::vector<Number>>) override {}
+    void read_offset(Done<LogOffset>) override {
+      entered.count_down();
+      over.wait();
+    }
+    void write(std::vector<SeqValue>, LogOffset, Done<void>) override {}
+    void scan_log(LogOffset, Batcher, Done<void>) override {}
+  };
+  Store store = *Store::open("memory:");
+  auto storage = std::make_shared<Stuck>();
+  Sequencer sequencer = Sequencer::open(store, {}, storage).value();
+  storage->entered.wait();
+  auto closed = std::async(std::launch::async, [&] { return sequencer.close(1ms); });
+  bool in_time = closed.wait_for(10s) == std::future_status::ready;
+  storage->over.count_down();
+  EXPECT_TRUE(in_time);
+  Result<void> result = closed.get();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kDeadline);
+  EXPECT_TRUE(sequencer.close(20s)) << "when it has returned";
 }
 
 }  // namespace

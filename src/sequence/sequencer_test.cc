@@ -42,6 +42,21 @@ TEST_F(Sequencing, WhatIsActualizedIsHandedOutAgain) {
   EXPECT_EQ(next(kOrder), 100u);
 }
 
+// SEQ-14, SEQ-24: the event before it is stored meanwhile, and takes nothing of it along.
+TEST_F(Sequencing, NothingOfAnEventThatIsUnderWayIsStored) {
+  open();
+  event({kInvoice});
+  EXPECT_EQ(start(), 2u);
+  EXPECT_EQ(next(kInvoice), 2u);
+  pass(500ms);
+  EXPECT_EQ(storage_->offset, 1u);
+  EXPECT_EQ((storage_->numbers[{kHere, kInvoice}]), 1u);
+  sequencer_->actualize();
+  ASSERT_TRUE(sim_.run_until([&] { return !sequencer_->status().actualizing; }, 1s));
+  EXPECT_EQ(start(), 2u);
+  EXPECT_EQ(next(kInvoice), 2u);
+}
+
 // SEQ-26, SEQ-27: the third, with an empty storage.
 TEST_F(Sequencing, BeginsWithOneAndWithTheInitialValues) {
   open();
@@ -58,12 +73,14 @@ TEST_F(Sequencing, TakesTheLargestNumberOfEachWorkspaceAndSequence) {
   open();
   EXPECT_EQ((storage_->numbers),
             (std::map<SeqKey, Number>{{{kHere, kInvoice}, 3}, {{kHere, kOrder}, 200}, {{kThere, kInvoice}, 5}}));
+  storage_->calls.clear();
   EXPECT_EQ(start(kShop, kHere), 4u);
   EXPECT_EQ(next(kInvoice), 4u);
   EXPECT_EQ(next(kOrder), 201u);
   sequencer_->flush();
   EXPECT_EQ(start(kCafe, kThere), 5u);
   EXPECT_EQ(next(kInvoice), 6u);
+  EXPECT_EQ(storage_->calls, Strings()) << "they are in the cache";
 }
 
 // SEQ-8, SEQ-9, SEQ-10, SEQ-16, SEQ-22, SEQ-30, SEQ-U8, C-4: the fourth.
@@ -121,6 +138,7 @@ static_assert(!std::is_invocable_v<Start, Sequencer&, WorkspaceId, WorkspaceKind
 TEST_F(Sequencing, RefusesWhileItReadsTheLog) {
   storage_->held = "scan";
   open_only();
+  EXPECT_EQ(storage_->calls, Strings()) << "open itself asks for nothing";
   pass(1s);
   EXPECT_TRUE(sequencer_->status().actualizing);
   auto refused = sequencer_->start(kShop, kHere);
@@ -149,6 +167,9 @@ TEST_F(Sequencing, OffsetsAreConsecutiveAlsoWithoutNumbers) {
   EXPECT_EQ(storage_->offset, 3u);
   EXPECT_EQ((storage_->numbers[{kHere, kInvoice}]), 3u);
   EXPECT_EQ(sequencer_->status().flushed_offset, 3u);
+  EXPECT_EQ(event({}), 4u);
+  pass(500ms);
+  EXPECT_EQ(storage_->offset, 4u) << "also if no number is stored with it";
 }
 
 // SEQ-15, C-3.
@@ -352,6 +373,20 @@ TEST_F(Sequencing, RefusesWhenTooMuchIsNotStoredAndHurries) {
   EXPECT_EQ(start(), 4u);
 }
 
+// SEQ-6: flush_timeout after the first that is not stored, however many follow.
+TEST_F(Sequencing, IsStoredOnceInAWhileHoweverMuchComes) {
+  SequencerParams given = params();
+  given.flush_timeout = 100ms;
+  open(given);
+  for (int i = 0; i < 100; ++i) {
+    event({kInvoice});
+    pass(10ms);
+  }
+  auto writes = std::ranges::count(storage_->calls, "write");
+  EXPECT_GE(writes, 8) << "it does not wait for silence";
+  EXPECT_LE(writes, 10) << "it waits for more";
+}
+
 // SEQ-U5, C-20.
 TEST_F(Sequencing, WhatGrewWhileItWasStoredIsStoredAgain) {
   open();
@@ -399,6 +434,24 @@ TEST_F(Sequencing, ActualizingWaitsForAFlushThatIsUnderWay) {
   EXPECT_EQ(next(kInvoice), 2u);
 }
 
+// SEQ-3, SEQ-6: the flusher is stopped, and begins anew when the log was read.
+TEST_F(Sequencing, ActualizingStopsTheFlusherAndStartsItAgain) {
+  open();
+  event({kInvoice});
+  start();
+  storage_->held = "read_offset";
+  storage_->calls.clear();
+  sequencer_->actualize();
+  pass(1s);
+  EXPECT_EQ(storage_->calls, Strings{"read_offset"});
+  storage_->let_go();
+  pass(1ms);
+  EXPECT_EQ(event({kInvoice}), 2u);
+  pass(500ms);
+  EXPECT_EQ(storage_->offset, 2u);
+  EXPECT_EQ((storage_->numbers[{kHere, kInvoice}]), 2u);
+}
+
 // SEQ-U7: what is not stored is dropped, and comes back from the log.
 TEST_F(Sequencing, ActualizingReadsWhatWasFlushedFromTheLog) {
   SequencerParams given = params();
@@ -435,13 +488,16 @@ TEST_F(Sequencing, EntriesWithoutNumbersMoveTheOffset) {
   EXPECT_EQ(storage_->calls, (Strings{"read_offset", "scan 1", "write"}));
 }
 
-// C-6: a log with more numbers than fit is read in parts, and each part is stored before the next.
+// SEQ-U1, C-6: a log with more numbers than fit is read in parts, and each part is stored before the next, with a pause
+// between them.
 TEST_F(Sequencing, ALongLogIsReadInParts) {
   for (LogOffset offset = 1; offset <= 25'000; ++offset)
     storage_->log[offset] = {{{WorkspaceId{offset}, kInvoice}, offset}};
   SequencerParams given = params();
   given.cached_max = 1;
+  SteadyTime before = sim_.node(0)->now();
   open(given);
+  EXPECT_GE(sim_.node(0)->now() - before, 2 * given.batch_pause);
   EXPECT_EQ(std::ranges::count(storage_->calls, "write"), 3);
   EXPECT_EQ(storage_->scanned, 25'000u);
   EXPECT_EQ(storage_->offset, 25'000u);

@@ -345,7 +345,9 @@ TEST_F(SequencesTest, AnOlderSequencerIsFenced) {
   ASSERT_TRUE(session.stop());
   EXPECT_EQ(append({"order"}), (Appended{1, {1000}}));
   sequencer.flush();
-  while (!sequencer.status().fenced) std::this_thread::yield();
+  auto undecided = [](const SequencerStatus& status) { return !status.fenced && status.flushed_offset == 0; };
+  while (undecided(sequencer.status())) std::this_thread::yield();
+  ASSERT_TRUE(sequencer.status().fenced) << "it has stored what it had";
   EXPECT_EQ(code_of(sequencer.start(shop, WorkspaceId{7})), ErrorCode::kStaleToken);
   EXPECT_EQ(sequences.numbers("p", 7).value(), (Numbers{{"order", 1000}}));
   EXPECT_EQ(sequences.get("p").value().flushed_offset, 1u);
@@ -372,6 +374,11 @@ TEST_F(SequencesTest, CatchingUpNeverLowersANumber) {
   write(owner, 6, {owner.kind("shop").value(), WorkspaceId{7}, {{owner.seq("invoice").value(), 2}}});
   ASSERT_TRUE(owner.release());
   EXPECT_EQ(append({"invoice"}), (Appended{7, {6}}));
+  owner = own();
+  write(owner, 8, {owner.kind("shop").value(), WorkspaceId{7}, {{owner.seq("invoice").value(), 20}}});
+  write(owner, 9, {owner.kind("shop").value(), WorkspaceId{7}, {{owner.seq("invoice").value(), 10}}});
+  ASSERT_TRUE(owner.release());
+  EXPECT_EQ(append({"invoice"}), (Appended{10, {21}})) << "the one before it in the log was larger";
 }
 
 TEST_F(SequencesTest, ATailWithManyNumbersIsCaughtUpInParts) {
@@ -402,13 +409,15 @@ TEST_F(SequencesTest, TheEndOfALogIsTheEnd) {
   EXPECT_EQ(sequences.get("p").value().offset, kLargest);
 }
 
-// With nobody looking, what is written behind the stored offset counts all the same.
+// SEQ-U16: with nobody looking, what is written behind the stored offset counts all the same, but for what was only
+// changed.
 TEST_F(SequencesTest, ALogThatIsWrittenAgainBringsItsNumbers) {
   append({"invoice"});
   append({"invoice"});
   ASSERT_TRUE(sequences.set("p", {.types = {}, .trust = Trust::kNobody}));
   auto owner = own();
-  write(owner, 1, {owner.kind("shop").value(), WorkspaceId{7}, {{owner.seq("invoice").value(), 30}}});
+  SeqId invoice = owner.seq("invoice").value();
+  write(owner, 1, {owner.kind("shop").value(), WorkspaceId{7}, {{invoice, 30}, {invoice, 29}}, {{invoice, 5'000}}});
   ASSERT_TRUE(owner.release());
   EXPECT_EQ(append({"invoice"}), (Appended{3, {31}}));
 }
@@ -485,6 +494,22 @@ TEST_F(SequencesTest, ASequencerOnTheStore) {
   ASSERT_TRUE(sequencer.close());
   ASSERT_TRUE(owner.release());
   EXPECT_EQ(append({"invoice"}), (Appended{44, {15}}));
+}
+
+// SEQ-5: more of a log than is read at once.
+TEST_F(SequencesTest, ASequencerReadsAllThatAnOwnerLeftBehind) {
+  auto owner = own();
+  WorkspaceKind shop = owner.kind("shop").value();
+  SeqId invoice = owner.seq("invoice").value();
+  ASSERT_TRUE(store.transact([&](Transaction& txn) {
+    for (LogOffset offset = 1; offset <= 300; ++offset)
+      owner.write(txn, offset, {shop, WorkspaceId{7}, {{invoice, offset}}});
+  }));
+  Sequencer sequencer = Sequencer::open(store, owner.params(), owner.storage()).value();
+  ASSERT_TRUE(sequencer.wait_ready(10s));
+  EXPECT_EQ(sequencer.status().scanned, 300u);
+  EXPECT_EQ(sequencer.start(shop, WorkspaceId{7}).value(), 301u);
+  EXPECT_EQ(sequencer.next(invoice).value(), 301u);
 }
 
 // SEQ-U14.
