@@ -38,14 +38,16 @@ namespace perdure {
 ///                 of itself, without an id: set paused unpaused removed
 ///     schedule    set fired paused unpaused removed
 ///     partition   set appended
+///     session     of a transcript: started active idle permission_needed done ended removed (its status), updated (it
+///                 has more messages)
 struct Change {
-  std::string type;  ///< "event", "worker", "actor", "debouncer", "schedule", "partition".
-  std::string name;  ///< Of the worker (of an event too), kind, debouncer, schedule or partition.
-  std::string id;    ///< Of the event or actor, or the key of a debouncer; empty where the name says it all.
+  std::string type;  ///< "event", "worker", "actor", "debouncer", "schedule", "partition", "session".
+  std::string name;  ///< Of the worker (of an event too), kind, debouncer, schedule, partition, or project.
+  std::string id;    ///< Of the event, actor or session, or the key of a debouncer; empty where the name says it all.
   std::string state;
   int attempt = 0;          ///< Of an event: how often it was begun. Of a dead letter of an actor: how often it failed.
-  std::uint64_t count = 0;  ///< Messages that were handled, touches of the window, times that fired, entries appended.
-  std::optional<std::uint64_t> offset = {};  ///< Of a partition: that of the last entry.
+  std::uint64_t count = 0;  ///< Messages that were handled, touches of the window, times that fired, entries appended, messages.
+  std::optional<std::uint64_t> offset = {};  ///< Of a partition or session: that of the last.
   std::optional<Stamp> version = {};         ///< Of an actor, if it has a new one.
   std::string error = {};                    ///< The beginning of it.
   WallTime at;                               ///< Store time.
@@ -60,6 +62,7 @@ struct ChangeFilter {
   std::vector<std::string> debouncers = {};
   std::vector<std::string> schedules = {};
   std::vector<std::string> partitions = {};
+  std::vector<std::string> sessions = {};  ///< Of transcripts, by id.
 };
 
 struct ChangeQuery {

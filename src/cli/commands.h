@@ -15,6 +15,7 @@ inline constexpr const char* kActors = "Actors";
 inline constexpr const char* kDebouncers = "Debouncers";
 inline constexpr const char* kSequences = "Sequences";
 inline constexpr const char* kData = "Application data";
+inline constexpr const char* kTranscripts = "Transcripts";
 inline constexpr const char* kSystem = "The system";
 
 std::vector<Command> emit_commands();
@@ -28,6 +29,7 @@ std::vector<Command> store_commands();
 std::vector<Command> serve_commands();
 std::vector<Command> system_commands();
 std::vector<Command> bench_commands();
+std::vector<Command> transcript_commands();
 
 /// Most commands are one call whose answer is an object.
 OrFailure<void> ask_and_print(Context& context, const Call& call);

@@ -32,6 +32,9 @@ OrFailure<ServeOptions> serve_options(const Arguments& arguments) {
   options.held = arguments.has("held");
   options.test_clock = arguments.has("test-clock");
   options.allow_urls = arguments.all("allow-url");
+  options.transcript_roots = arguments.all("transcript-root");
+  options.debounce_seconds = arguments.maybe("debounce-seconds").value_or("");
+  options.hook_spool = arguments.maybe("hook-spool").value_or("");
   std::string format = arguments.maybe("log-format").value_or("text");
   if (format != "text" && format != "json") return usage("--log-format is '" + format + "', but must be text or json");
   options.log_format = format == "json" ? LogFormat::kJson : LogFormat::kText;
@@ -55,6 +58,12 @@ std::vector<Command> serve_commands() {
         {"held", "", "Start with all dispatch held, until 'perdure release'", "PERDURE_HELD"},
         {"test-clock", "", "Time stands still until 'perdure clock advance'", "PERDURE_TEST_CLOCK"},
         {"allow-url", "URL", "Also push events to URLs that begin like this", "PERDURE_ALLOW_URL", true},
+        {"transcript-root", "DIR", "Read transcripts of sessions below this; below the home directory unless told",
+         "PERDURE_TRANSCRIPT_ROOT", true},
+        {"debounce-seconds", "N", "Read a transcript so long after the first hook of a burst; 2 unless told",
+         "DEBOUNCE_SECONDS"},
+        {"hook-spool", "FILE", "Where hooks wait that find no daemon; beside the store unless told",
+         "PERDURE_HOOK_SPOOL"},
         {"log-format", "FORMAT", "text or json", "PERDURE_LOG_FORMAT"},
         {"log-level", "LEVEL", "debug, info, warning or error", "PERDURE_LOG_LEVEL"},
         {"config", "FILE", "A file with a line NAME = VALUE for any of these flags", "PERDURE_CONFIG"}},

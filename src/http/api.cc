@@ -51,7 +51,7 @@ Result<void> check_param(std::string_view name, std::string_view value) {
 
 /// What happens once however often it is asked for belongs to a space.
 bool is_keyed(const Route& route) {
-  return route.method == "POST" && route.pattern.starts_with("/v1/{space}/");
+  return !route.takes_any_body && route.method == "POST" && route.pattern.starts_with("/v1/{space}/");
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
     return exchange->answer(
         problem(429, "limit_exceeded", "more requests are under way than this daemon takes on at once; try again"));
   auto visit = std::make_shared<Visit>(*this, *match.route, std::move(call));
-  if (!exchange->request().body.empty()) {
+  if (!exchange->request().body.empty() && !match.route->takes_any_body) {
     auto body = Value::from_json(exchange->request().body);
     if (!body) return exchange->answer(problem(body.error()));
     visit->call->body = std::move(*body);
@@ -101,6 +101,7 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
 void Api::run(const Route& route, std::shared_ptr<Visit> visit) {
   if (const auto* handler = std::get_if<InTransaction>(&route.handler)) return transact(*handler, std::move(visit));
   if (const auto* handler = std::get_if<Raw>(&route.handler)) return handler->run(visit->call);
+  if (const auto* handler = std::get_if<Slow>(&route.handler)) return begin(on_pool(handler->run), visit);
   bool keyed = is_keyed(route) && visit->call->header("Idempotency-Key");
   if (const auto* handler = std::get_if<Blocking>(&route.handler))
     return keyed ? keep_after(blocking(*handler), std::move(visit)) : begin(blocking(*handler), visit);
@@ -150,10 +151,15 @@ void Api::keep_after(Begin begin, std::shared_ptr<Visit> visit) {
 }
 
 Api::Begin Api::blocking(const Blocking& handler) {
-  return [this, &handler](CallPtr call, Done done) {
+  return on_pool([&handler](const CallPtr& call, Done done) { done(handler.run(*call)); });
+}
+
+Api::Begin Api::on_pool(Begin begin) {
+  return [this, begin = std::move(begin)](CallPtr call, Done done) {
     auto shared = std::make_shared<Done>(std::move(done));
+    auto once = [shared](Result<Answer> result) { (*shared)(std::move(result)); };
     pool_->run(
-        {.run = [&handler, call, shared] { (*shared)(handler.run(*call)); },
+        {.run = [begin, call, once] { begin(call, once); },
          .dropped = [shared] { (*shared)(fail(ErrorCode::kClosed, "this daemon stops; try again when it is back")); }});
   };
 }

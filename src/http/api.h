@@ -61,6 +61,7 @@ class Api {
   void begin(const Begin& begin, const std::shared_ptr<Visit>& visit);
   /// On a thread for such work.
   Begin blocking(const Blocking& handler);
+  Begin on_pool(Begin begin);
   void answer(Visit& visit, Result<Answer> answer);
 
   Node& node_;
@@ -89,6 +90,7 @@ std::vector<Route> sequence_routes(Node& node);
 std::vector<Route> key_routes(Node& node);
 std::vector<Route> transact_routes(Node& node);
 std::vector<Route> actor_routes(Daemon& daemon);
+std::vector<Route> transcript_routes(Daemon& daemon);
 /// All of them.
 std::vector<Route> all_routes(Daemon& daemon);
 

@@ -100,6 +100,7 @@ std::vector<Route> all_routes(Daemon& daemon) {
   add(sequence_routes(daemon.node));
   add(key_routes(daemon.node));
   add(transact_routes(daemon.node));
+  add(transcript_routes(daemon));
   add(stream_routes(daemon));
   add(system_routes(daemon));
   return all;

@@ -120,8 +120,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
 void listen(Daemon& daemon, const CallPtr& call) {
   ChangeQuery query;
-  query.filter = {names(*call, "worker"), names(*call, "kind"), names(*call, "debouncer"), names(*call, "schedule"),
-                  names(*call, "partition")};
+  query.filter = {names(*call, "worker"),   names(*call, "kind"),      names(*call, "debouncer"),
+                  names(*call, "schedule"), names(*call, "partition"), names(*call, "session")};
   const std::string* last = call->header("Last-Event-ID");
   query.after = last ? *last : std::string(call->query("after").value_or(""));
   Changes changes = daemon.feed.in(call->space());

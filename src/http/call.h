@@ -125,6 +125,10 @@ struct WithOrWithoutKey {
 struct Blocking {
   std::function<Result<Answer>(const Call&)> run;
 };
+/// One that may block before it goes on without a thread: it begins on a thread for such work.
+struct Slow {
+  std::function<void(CallPtr, Done)> run;
+};
 /// One that answers in its own way.
 struct Raw {
   std::function<void(CallPtr)> run;
@@ -135,7 +139,9 @@ struct Route {
   /// "/v1/{space}/events/{id}"
   std::string pattern;
   Load load;
-  std::variant<InTransaction, Asynchronous, WithOrWithoutKey, Blocking, Raw> handler;
+  std::variant<InTransaction, Asynchronous, WithOrWithoutKey, Blocking, Slow, Raw> handler;
+  /// Its body is whatever it is, and its idempotency key is its own.
+  bool takes_any_body = false;
 };
 
 }  // namespace perdure::http

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "base/rfc3339.h"
-#include "http/settings_table.h"
 #include "http/webhook.h"
 #include "session/rows.h"
+#include "session/settings_table.h"
 #include "store/report.h"
 #include "store/store_access.h"
 #include "store/system_access.h"

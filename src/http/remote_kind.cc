@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "http/settings_table.h"
 #include "runtime/mutex.h"
 #include "session/rows.h"
+#include "session/settings_table.h"
 #include "store/report.h"
 #include "store/store_access.h"
 #include "store/system_access.h"

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "http/api.h"
+#include "http/api_transcripts.h"
 #include "http/daemon.h"
 #include "http/io.h"
 #include "http/log.h"
@@ -117,6 +118,26 @@ Result<AllowedTargets> allowed_targets(const ServeOptions& options) {
   return allowed;
 }
 
+Result<transcript::TranscriptsOptions> transcript_options(const ServeOptions& options) {
+  auto marker = marker_preset(options.debounce_seconds);
+  if (!marker) return std::unexpected(std::move(marker.error()));
+  transcript::TranscriptsOptions made{
+      .roots = options.transcript_roots, .marker = std::move(*marker), .set_marker = !options.debounce_seconds.empty()};
+  const char* home = std::getenv("HOME");
+  if (made.roots.empty() && home && *home) made.roots.emplace_back(home);
+  return made;
+}
+
+/// In the directory of the store, or at home for hooks that found none.
+std::vector<std::string> spools(const ServeOptions& options, const Place& place) {
+  if (!options.hook_spool.empty()) return {options.hook_spool};
+  std::vector<std::string> paths;
+  if (!place.directory.empty()) paths.push_back(place.directory + "/hooks.spool");
+  if (const char* home = std::getenv("HOME"); home && *home)
+    paths.push_back(std::string(home) + "/.perdure-hooks.spool");
+  return paths;
+}
+
 LogLevel log_level(const std::string& name) {
   if (name == "error") return LogLevel::kError;
   return name == "warning" ? LogLevel::kWarning : LogLevel::kInfo;
@@ -140,6 +161,8 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
   auto allowed = allowed_targets(options);
   if (!allowed) return std::unexpected(std::move(allowed.error()));
   Place place = find_place(options.store);
+  auto transcripts = transcript_options(options);
+  if (!transcripts) return std::unexpected(std::move(transcripts.error()));
   auto metrics = std::make_shared<Metrics>();
   auto node = Node::open({
       .store = options.store,
@@ -149,6 +172,7 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
                         .changes_kept = kChangesKept},
       .dispatch = options.held ? Dispatch::kHeld : Dispatch::kOn,
       .time = options.test_clock ? StoreTime::kStandsStill : StoreTime::kPasses,
+      .transcripts = std::move(*transcripts),
   });
   if (!node) return std::unexpected(std::move(node.error()));
   if (options.prepare)
@@ -162,8 +186,9 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
       io, ClientOptions{.allowed = std::move(*allowed), .connections_max = kPushesMax, .waiting_max = 4 * kPushesMax});
   Pushers pushers(**node, client);
   RemoteKinds kinds(**node, client);
-  Daemon daemon{**node, pushers, kinds, *feed, *metrics, place.url, PERDURE_VERSION, began};
+  Daemon daemon{**node, pushers, kinds, *feed, *metrics, place.url, PERDURE_VERSION, began, spools(options, place)};
   Api api(**node, all_routes(daemon), {.on_served = [&metrics](const Served& served) { metrics->served(served); }});
+  take_spools(daemon);
   auto server = start_server(io, options, place, api);
   Result<void> result;
   if (server) {

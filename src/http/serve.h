@@ -21,6 +21,12 @@ struct ServeOptions {
   bool test_clock = false;
   /// Targets beside loopback that events may be pushed to.
   std::vector<std::string> allow_urls = {};
+  /// Below which transcripts are read; the home directory if there are none.
+  std::vector<std::string> transcript_roots = {};
+  /// How long hooks of a session are gathered before its transcript is read; empty for the default.
+  std::string debounce_seconds = {};
+  /// Where hooks leave what came while no daemon listened; empty for the directory of the store.
+  std::string hook_spool = {};
   LogFormat log_format = LogFormat::kText;
   /// "debug", "info", "warning" or "error".
   std::string log_level = "info";

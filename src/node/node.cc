@@ -32,15 +32,19 @@ Result<void> set_clock(Store& store, StoreTime time) {
 }  // namespace
 
 Node::Node(Store store, Queue queue, Actors actors, Schedules schedules, Debouncers debouncers, Sequences sequences,
-           Dispatch dispatch)
+           const NodeOptions& options)
     : store_(std::move(store)),
       queue_(std::move(queue)),
       actors_(std::move(actors)),
       schedules_(std::move(schedules)),
       debouncers_(std::move(debouncers)),
       sequences_(std::move(sequences)),
+      transcripts_(std::make_shared<transcript::Transcripts>(store_, queue_, debouncers_, options.transcripts)),
       clock_(store_),
-      held_(dispatch == Dispatch::kHeld) {}
+      held_(options.dispatch == Dispatch::kHeld) {
+  if (held_) transcripts_->hold();
+  transcripts_->start();
+}
 
 Result<std::unique_ptr<Node>> Node::open(NodeOptions options) {
   auto wrong = [](auto& result) { return std::unexpected(std::move(result.error())); };
@@ -66,7 +70,7 @@ Result<std::unique_ptr<Node>> Node::open(NodeOptions options) {
   auto sequences = Sequences::open(*store);
   if (!sequences) return wrong(sequences);
   return std::unique_ptr<Node>(new Node(std::move(*store), std::move(*queue), std::move(*actors), std::move(*schedules),
-                                        std::move(*debouncers), std::move(*sequences), options.dispatch));
+                                        std::move(*debouncers), std::move(*sequences), options));
 }
 
 Node::~Node() {
@@ -86,6 +90,7 @@ void Node::hold() {
   actors_.hold();
   schedules_.hold();
   debouncers_.hold();
+  transcripts_->hold();
 }
 
 void Node::release() {
@@ -98,6 +103,7 @@ void Node::release() {
   actors_.release();
   schedules_.release();
   debouncers_.release();
+  transcripts_->release();
 }
 
 bool Node::held() {
@@ -123,7 +129,7 @@ void Node::advance_async(Duration by, Duration timeout, Advance::Done done) {
   auto begin = [this, clock, by, timeout, shared] {
     Scheduler& scheduler = StoreAccess::impl(store_).scheduler();
     std::vector<TimedPart*> parts = {&PartAccess::impl(queue_), &PartAccess::impl(actors_),
-                                     &PartAccess::impl(schedules_), &PartAccess::impl(debouncers_)};
+                                     &PartAccess::impl(schedules_), &PartAccess::impl(debouncers_), transcripts_.get()};
     auto stopped = [this] {
       MutexLock lock(mutex_);
       return closed_;
@@ -181,6 +187,7 @@ Result<void> Node::close(Duration grace) {
   }
   schedules_.hold();
   debouncers_.hold();
+  transcripts_->stop();
   auto queue = queue_.close(grace);
   auto actors = actors_.close(grace);
   auto store = store_.close(grace);

@@ -16,6 +16,7 @@
 #include "perdure/test_clock.h"
 #include "runtime/mutex.h"
 #include "session/store_clock.h"
+#include "transcript/transcripts.h"
 
 namespace perdure {
 
@@ -38,6 +39,7 @@ struct NodeOptions {
   Dispatch dispatch = Dispatch::kOn;
   SessionOptions session = {};
   StoreTime time = StoreTime::kPasses;
+  transcript::TranscriptsOptions transcripts = {};
 };
 
 /// Thread-safe once it is open.
@@ -56,6 +58,7 @@ class Node {
   Schedules& schedules() { return schedules_; }
   Debouncers& debouncers() { return debouncers_; }
   Sequences& sequences() { return sequences_; }
+  transcript::Transcripts& transcripts() { return *transcripts_; }
   /// Store time.
   WallTime now();
 
@@ -80,7 +83,7 @@ class Node {
 
  private:
   Node(Store store, Queue queue, Actors actors, Schedules schedules, Debouncers debouncers, Sequences sequences,
-       Dispatch dispatch);
+       const NodeOptions& options);
   void next_advance() PERDURE_EXCLUDES(mutex_);
   void advanced() PERDURE_EXCLUDES(mutex_);
 
@@ -90,6 +93,7 @@ class Node {
   Schedules schedules_;
   Debouncers debouncers_;
   Sequences sequences_;
+  const std::shared_ptr<transcript::Transcripts> transcripts_;
   StoreClock clock_;
 
   Mutex mutex_;

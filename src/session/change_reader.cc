@@ -47,13 +47,17 @@ bool passes(const ChangeFilter& filter, const ChangeNote& note) {
       return has(filter.schedules, note.name);
     case ChangeType::kPartition:
       return has(filter.partitions, note.name);
+    case ChangeType::kSession: {
+      const auto* id = std::get_if<std::string_view>(&note.id);
+      return id && has(filter.sessions, *id);
+    }
   }
   return false;
 }
 
 bool passes_all(const ChangeFilter& filter) {
   return filter.workers.empty() && filter.kinds.empty() && filter.debouncers.empty() && filter.schedules.empty() &&
-         filter.partitions.empty();
+         filter.partitions.empty() && filter.sessions.empty();
 }
 
 Change change_of(const ChangeNote& note, const ChangePosition& position) {

@@ -30,7 +30,7 @@
 namespace perdure {
 
 /// These are stored: new ones come behind.
-enum class ChangeType : std::uint8_t { kEvent, kWorker, kActor, kDebouncer, kSchedule, kPartition };
+enum class ChangeType : std::uint8_t { kEvent, kWorker, kActor, kDebouncer, kSchedule, kPartition, kSession };
 enum class ChangeState : std::uint8_t {
   kScheduled,
   kReady,
@@ -55,6 +55,12 @@ enum class ChangeState : std::uint8_t {
   kFired,
   kEnded,
   kAppended,
+  kStarted,
+  kActive,
+  kIdle,
+  kPermissionNeeded,
+  kDone,
+  kUpdated,
 };
 /// As they are shown; "unknown" for one that a newer perdure has written.
 std::string_view name_of(ChangeType type);

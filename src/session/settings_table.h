@@ -16,7 +16,7 @@
 #include "store/ranges.h"
 #include "store/store_part.h"
 
-namespace perdure::http {
+namespace perdure {
 
 /// The rows ("NAME", space, name), and the counter ("NAME-bell"). See docs/internals/key_layout.md.
 class SettingsTable {
@@ -76,4 +76,4 @@ class SettingsFollower : public StorePart<SettingsFollower> {
   Watch bell_ PERDURE_GUARDED_BY(mutex_);
 };
 
-}  // namespace perdure::http
+}  // namespace perdure

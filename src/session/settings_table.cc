@@ -1,10 +1,10 @@
-#include "http/settings_table.h"
+#include "session/settings_table.h"
 
 #include <algorithm>
 
 #include "store/system_access.h"
 
-namespace perdure::http {
+namespace perdure {
 namespace {
 
 constexpr std::size_t kListedMax = 1'000;
@@ -82,4 +82,4 @@ void SettingsFollower::stop() {
   bell.cancel();
 }
 
-}  // namespace perdure::http
+}  // namespace perdure

@@ -1,0 +1,144 @@
+// What coding sessions have said.
+#include <algorithm>
+
+#include "cli/commands.h"
+#include "cli/follow.h"
+
+namespace perdure::cli {
+namespace {
+
+constexpr std::size_t kOutputShown = 200;
+
+OrFailure<void> list_sessions(Context& context, const Arguments& arguments) {
+  Target target = {context.space(), "transcripts", "sessions"};
+  target.query("project", arguments.maybe("project")).query("status", arguments.maybe("status"));
+  return context.print_list(target, arguments,
+                            {{"SESSION", "id"},
+                             {"STATUS", "status", Style::kState},
+                             {"UPDATED", "updated_at"},
+                             {"PROJECT", "project"},
+                             {"NAME", "name"}});
+}
+
+std::string text_of(const Value& value, std::string_view name) {
+  const Value* found = value.find(name);
+  const std::string* text = found ? found->as_text() : nullptr;
+  return text ? *text : "";
+}
+
+/// Prints messages for people, one below the other.
+class MessagePrinter {
+ public:
+  explicit MessagePrinter(Context& context) : context_(context), colour_(context.look().colour) {}
+
+  void print(const Value& message) {
+    const Value* is_user = message.find("is_user");
+    bool user = is_user && is_user->as_bool() && *is_user->as_bool();
+    context_.print(painted(user ? "36;1" : "32;1", user ? "user" : "assistant") + "  " +
+                   painted("2", text_of(message, "created_at")));
+    print_lines(text_of(message, "thinking"), "2");
+    print_lines(text_of(message, "body"), "");
+    const Value* tools = message.find("tools");
+    if (tools && tools->as_list())
+      for (const Value& tool : *tools->as_list()) print_tool(tool);
+    context_.print("");
+  }
+
+ private:
+  std::string painted(std::string_view code, const std::string& text) const {
+    return colour_ && !code.empty() ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
+  }
+  /// What was said may hold anything, also what a terminal would obey.
+  static std::string harmless(std::string_view text) { return cell_of(&static_cast<const Value&>(Value(text))); }
+
+  void print_lines(const std::string& text, std::string_view code) {
+    if (text.empty()) return;
+    for (std::size_t at = 0; at <= text.size();) {
+      std::size_t end = std::min(text.find('\n', at), text.size());
+      context_.print("  " + (end == at ? "" : painted(code, harmless(std::string_view(text).substr(at, end - at)))));
+      at = end + 1;
+    }
+  }
+  void print_tool(const Value& tool) {
+    const Value* input = tool.find("input");
+    std::string line = "  > " + harmless(text_of(tool, "name")) + " " + cell_of(input);
+    context_.print(painted("33", line.substr(0, kOutputShown)));
+    std::string output = text_of(tool, "output");
+    if (!output.empty()) context_.print(painted("2", "    " + harmless(output.substr(0, kOutputShown))));
+  }
+
+  Context& context_;
+  const bool colour_;
+};
+
+/// Pages through what comes after a cursor, and moves that on.
+class Messages {
+ public:
+  Messages(Context& context, std::string session)
+      : context_(context), session_(std::move(session)), printer_(context) {}
+
+  OrFailure<void> print_new() {
+    for (;;) {
+      Target target = {context_.space(), "transcripts", "sessions", session_, "messages"};
+      target.query("limit", "1000");
+      if (!after_.empty()) target.query("after", after_);
+      auto answer = context_.get(target);
+      if (!answer) return std::unexpected(std::move(answer.error()));
+      const Value* items = answer->body.find("items");
+      if (!items || !items->as_list() || items->as_list()->empty()) return {};
+      for (const Value& message : *items->as_list()) {
+        if (context_.json())
+          context_.print(message.to_json());
+        else
+          printer_.print(message);
+        after_ = text_of(message, "cursor");
+      }
+      if (const Value* next = answer->body.find("next"); !next || next->is_null()) return {};
+    }
+  }
+
+ private:
+  Context& context_;
+  const std::string session_;
+  MessagePrinter printer_;
+  std::string after_;
+};
+
+OrFailure<void> show_messages(Context& context, const Arguments& arguments) {
+  std::string session = arguments.one("SESSION");
+  // One connection listens, the other asks.
+  Context asking(context.world(), arguments);
+  Messages messages(asking, session);
+  if (!arguments.has("follow")) return messages.print_new();
+  Target target = {context.space(), "stream"};
+  target.query("session", session);
+  auto show = [&messages](const StreamedEvent&) -> OrFailure<bool> {
+    if (auto good = messages.print_new(); !good) return std::unexpected(std::move(good.error()));
+    return true;
+  };
+  // What was there before, and what came while nobody listened, is fetched once one does.
+  return Follower(context, target, "", show).run([&messages] { return messages.print_new(); });
+}
+
+}  // namespace
+
+std::vector<Command> transcript_commands() {
+  return {
+      {"sessions",
+       kTranscripts,
+       "List coding sessions",
+       {},
+       {{"project", "PATH", "Only of this project"},
+        {"status", "STATUS", "Only those that are started, active, idle, permission_needed, done or ended"},
+        limit_flag()},
+       list_sessions},
+      {"messages",
+       kTranscripts,
+       "Show what was said in a session",
+       {{"SESSION", "The id of a session"}},
+       {{"follow", "", "Go on with what comes, until interrupted"}},
+       show_messages},
+  };
+}
+
+}  // namespace perdure::cli

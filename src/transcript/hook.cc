@@ -1,0 +1,176 @@
+#include "transcript/hook.h"
+
+#include "base/rfc3339.h"
+#include "session/rows.h"
+#include "transcript/lines.h"
+
+namespace perdure::transcript {
+namespace {
+
+constexpr std::size_t kNameCharacters = 200;
+constexpr std::size_t kChunkBytes = 500'000;
+/// Hooks of no session are kept so that somebody can see what is wrong with them.
+constexpr std::uint64_t kNobodysKept = 1'000;
+
+std::optional<std::string> text_at(const Value& value, std::string_view name) {
+  const Value* found = value.find(name);
+  const std::string* text = found ? found->as_text() : nullptr;
+  return text && !text->empty() ? std::optional(*text) : std::nullopt;
+}
+
+/// A text or a number, as text.
+std::string time_at(const Value& value) {
+  const Value* found = value.find("timestamp");
+  if (!found || found->is_null()) return {};
+  const std::string* text = found->as_text();
+  return text ? *text : found->to_json();
+}
+
+void read_fields(const Value& value, const std::vector<std::string>& roots, Hook& hook) {
+  hook.type = text_at(value, "hook_event_name").value_or("unknown");
+  hook.detail = text_at(value, hook.type == "SessionStart" ? "source" : "notification_type").value_or("");
+  hook.project = text_at(value, "cwd");
+  hook.prompt = text_at(value, "prompt");
+  hook.time = time_at(value);
+  auto session = text_at(value, "session_id");
+  if (!session) {
+    hook.problem = "it has no session_id";
+  } else if (auto good = session::check_name(*session, "the session"); !good) {
+    hook.problem = good.error().message;
+  } else {
+    hook.session = *session;
+  }
+  auto path = text_at(value, "transcript_path");
+  if (!path) return;
+  if (auto good = check_path(*path, roots); !good)
+    hook.problem = good.error().message;
+  else
+    hook.transcript_path = std::move(path);
+}
+
+std::optional<Status> status_after(const Hook& hook) {
+  if (hook.type == "SessionStart") return Status::kStarted;
+  if (hook.type == "UserPromptSubmit" || hook.type == "PreToolUse" || hook.type == "PostToolUse")
+    return Status::kActive;
+  if (hook.type == "Stop") return Status::kDone;
+  if (hook.type == "SessionEnd") return Status::kEnded;
+  if (hook.type == "Notification" && hook.detail == "permission_prompt") return Status::kPermissionNeeded;
+  if (hook.type == "Notification" && hook.detail == "idle_prompt") return Status::kIdle;
+  return std::nullopt;
+}
+
+/// The hook itself, in as many rows as it takes.
+void keep_hook(Transaction& txn, BytesView data, std::uint64_t number, const Hook& hook, WallTime now) {
+  Bytes key = tuple::pack_onto(hooks_key(data), number);
+  std::string_view text = hook.text;
+  HookRow row{hook.id, hook.type, to_ns(now), hook.time, Blob{Bytes(text.substr(0, kChunkBytes))}};
+  txn.set(tuple::pack_onto(key, 0), encode(row));
+  for (std::size_t i = 1; i * kChunkBytes < text.size(); ++i)
+    txn.set(tuple::pack_onto(key, i), text.substr(i * kChunkBytes, kChunkBytes));
+}
+
+void keep_nobodys(Transaction& txn, std::string_view space, const Hook& hook, WallTime now) {
+  Bytes data = data_key(space, 0);
+  std::uint64_t number = static_cast<std::uint64_t>(decode_counter(txn.get(data))) + 1;
+  txn.set(data, encode_counter(static_cast<std::int64_t>(number)));
+  keep_hook(txn, data, number, hook, now);
+  if (number > kNobodysKept)
+    txn.clear_range(tuple::extensions(tuple::pack_onto(hooks_key(data), number - kNobodysKept)));
+}
+
+void keep_project(Transaction& txn, std::string_view space, const std::string& path, WallTime now) {
+  if (path.empty()) return;
+  Bytes key = project_key(space, path);
+  ProjectRow row = read<ProjectRow>(txn, key).value_or(ProjectRow{path, to_ns(now), 0});
+  row.updated = to_ns(now);
+  txn.set(key, encode(row));
+}
+
+/// Others of the project that have started, and never did anything.
+void remove_started(Transaction& txn, std::string_view space, const std::string& project, const std::string& but) {
+  constexpr std::size_t kAtOnce = 100;
+  Bytes started = started_key(space, project);
+  for (const Row& row : txn.get_range(tuple::extensions(started), {.limit = kAtOnce})) {
+    auto id = tuple::unpack_after<std::string>(started, row.key);
+    if (!id || std::get<0>(*id) == but) continue;
+    auto session = read<SessionRow>(txn, session_key(space, std::get<0>(*id)));
+    if (session) remove_session(txn, space, std::get<0>(*id), *session);
+  }
+}
+
+void add_prompt(Transaction& txn, std::string_view space, SessionRow& session, const Hook& hook, WallTime now) {
+  Bytes key = tuple::pack_onto(prompts_key(data_key(space, session.number)), ++session.prompts);
+  // Its own time is by the clock of the transcript, which messages are told apart by.
+  WallTime at = parse_rfc3339(hook.time).value_or(now);
+  bool asks = hook.type == "UserPromptSubmit" && hook.prompt;
+  txn.set(key, encode(PromptRow{asks ? *hook.prompt : "", to_ns(at)}));
+}
+
+SessionRow new_session(Transaction& txn, std::string_view space, const Hook& hook, WallTime now) {
+  Bytes numbers = numbers_key(space);
+  SessionRow session;
+  session.number = static_cast<std::uint64_t>(decode_counter(txn.get(numbers))) + 1;
+  txn.set(numbers, encode_counter(static_cast<std::int64_t>(session.number)));
+  session.project = hook.project.value_or("");
+  session.created = to_ns(now);
+  txn.set(alive_key(data_key(space, session.number)), {});
+  return session;
+}
+
+void change_session(Transaction& txn, std::string_view space, SessionRow& session, const Hook& hook, WallTime now) {
+  session.updated = to_ns(now);
+  if (auto status = status_after(hook)) session.status = *status;
+  if (hook.transcript_path) session.transcript_path = *hook.transcript_path;
+  if (hook.type == "SessionStart" && hook.detail != "resume") add_prompt(txn, space, session, hook, now);
+  if (hook.type == "UserPromptSubmit") {
+    add_prompt(txn, space, session, hook, now);
+    if (session.name.empty() && hook.prompt) session.name = first_characters(*hook.prompt, kNameCharacters);
+  }
+  if (session.due == 0) {
+    auto due = std::chrono::ceil<std::chrono::milliseconds>((now + kIdleTime).time_since_epoch());
+    session.due = due.count();
+  }
+}
+
+}  // namespace
+
+Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots) {
+  Hook hook{.text = std::move(text), .id = std::move(id), .type = "invalid"};
+  auto value = Value::from_json(hook.text);
+  if (!value)
+    hook.problem = value.error().message;
+  else if (!value->as_map())
+    hook.problem = "it is not an object";
+  else
+    read_fields(*value, roots, hook);
+  return hook;
+}
+
+Taken take_hook(Transaction& txn, std::string_view space, const Hook& hook, Debouncers& debouncers, WallTime now) {
+  SystemAccess access(txn);
+  if (!hook.id.empty()) {
+    Bytes seen = seen_key(space, hook.id);
+    if (txn.get(seen)) return Taken::kDuplicate;
+    txn.set(seen, {});
+  }
+  if (hook.session.empty()) {
+    keep_nobodys(txn, space, hook, now);
+    return Taken::kNew;
+  }
+  auto found = read<SessionRow>(txn, session_key(space, hook.session));
+  if (found && !hook.time.empty() && txn.get(own_time_key(data_key(space, found->number), hook.type, hook.time)))
+    return Taken::kDuplicate;
+  SessionRow session = found ? std::move(*found) : new_session(txn, space, hook, now);
+  Bytes data = data_key(space, session.number);
+  if (!hook.time.empty()) txn.set(own_time_key(data, hook.type, hook.time), {});
+  keep_hook(txn, data, ++session.hooks, hook, now);
+  keep_project(txn, space, session.project, now);
+  if (hook.type == "SessionStart") remove_started(txn, space, session.project, hook.session);
+  change_session(txn, space, session, hook, now);
+  write_session(txn, space, hook.session, session);
+  note_status(txn, space, hook.session, session);
+  if (hook.problem.empty()) debouncers.in(std::string(space)).touch(txn, kDebouncer, hook.session);
+  return Taken::kNew;
+}
+
+}  // namespace perdure::transcript

@@ -1,0 +1,58 @@
+// Hooks: what a coding session tells of itself, as it happens.
+//
+// One hook is one transaction: the hook as it came, its project, session and prompt, and the touch that makes the
+// transcript be read. What cannot be understood is kept all the same, and changes nothing else.
+//
+//     SessionStart                                  started; an empty prompt, unless it resumes
+//     UserPromptSubmit                              active; a prompt with its text
+//     PreToolUse, PostToolUse                       active
+//     Stop                                          done
+//     SessionEnd                                    ended
+//     Notification: permission_prompt, idle_prompt  permission_needed, idle
+//     any other                                     as it was
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "perdure/debounce.h"
+#include "perdure/transaction.h"
+#include "transcript/rows.h"
+
+namespace perdure::transcript {
+
+/// The debouncer, and the worker, of every space that has transcripts.
+inline constexpr std::string_view kDebouncer = "transcripts";
+/// A session of which nothing is heard for so long has ended.
+inline constexpr Duration kIdleTime = std::chrono::minutes(10);
+
+/// One that has come in, read as far as that needs no transaction.
+struct Hook {
+  std::string text = {};
+  /// By which it is taken once, however often it comes; empty if it has none.
+  std::string id = {};
+  /// Empty if it names no session, or one that cannot be.
+  std::string session = {};
+  std::string type = {};
+  /// "source" of a start, "notification_type" of a notification.
+  std::string detail = {};
+  std::optional<std::string> project = {};
+  std::optional<std::string> transcript_path = {};
+  std::optional<std::string> prompt = {};
+  /// Its own time, as it was given.
+  std::string time = {};
+  /// What is wrong with it, for the log.
+  std::string problem = {};
+};
+
+/// Whatever the text is. A transcript that is not below one of `roots` is left out. Looks at the file system.
+Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots);
+
+enum class Taken {
+  kNew,
+  kDuplicate,  ///< It was taken before: nothing has changed.
+};
+/// Takes it; touches the session's key of the debouncer, which there is.
+Taken take_hook(Transaction& txn, std::string_view space, const Hook& hook, Debouncers& debouncers, WallTime now);
+
+}  // namespace perdure::transcript

@@ -1,0 +1,107 @@
+#include "transcript/rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/hash.h"
+#include "store/change_notes.h"
+
+namespace perdure::transcript {
+namespace {
+
+/// Room for the longest that stand side by side in a key: a project and the id of a session.
+constexpr std::size_t kKeyTextMax = 120;
+constexpr std::size_t kKeyTextKept = 80;
+
+constexpr auto kStatusNames =
+    std::to_array<std::string_view>({"started", "active", "idle", "permission_needed", "done", "ended"});
+constexpr auto kChanges =
+    std::to_array<ChangeState>({ChangeState::kStarted, ChangeState::kActive, ChangeState::kIdle,
+                                ChangeState::kPermissionNeeded, ChangeState::kDone, ChangeState::kEnded});
+
+}  // namespace
+
+std::string_view name_of(Status status) {
+  return kStatusNames[static_cast<std::size_t>(status)];
+}
+
+std::string_view first_characters(std::string_view text, std::size_t count) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    bool begins = (static_cast<unsigned char>(text[at]) & 0xc0) != 0x80;
+    if (begins && count-- == 0) break;
+  }
+  return text.substr(0, at);
+}
+
+std::string key_text(std::string_view text) {
+  if (text.size() <= kKeyTextMax) return std::string(text);
+  std::size_t kept = kKeyTextKept;
+  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xc0) == 0x80) --kept;
+  std::array<char, 40> hash{};
+  // Two of them, so that nobody meets another by chance.
+  std::snprintf(hash.data(), hash.size(), "#%016llx%016llx", static_cast<unsigned long long>(hash64(text, 1)),
+                static_cast<unsigned long long>(hash64(text, 2)));
+  return std::string(text.substr(0, kept)) + hash.data();
+}
+
+void write_session(Transaction& txn, std::string_view space, std::string_view id, SessionRow& session) {
+  Bytes key = session_key(space, id);
+  auto before = read<SessionRow>(txn, key);
+  bool was_started = before && before->status == Status::kStarted;
+  bool is_started = session.status == Status::kStarted;
+  Bytes started = tuple::pack_onto(started_key(space, session.project), id);
+  if (is_started && !was_started) txn.set(started, {});
+  if (was_started && !is_started) txn.clear(started);
+  if (!before || before->due != session.due) {
+    if (before && before->due != 0) txn.clear(due_key(before->due, space, id));
+    if (session.due != 0) txn.set(due_key(session.due, space, id), {});
+    txn.add(bell(), 1);
+  }
+  txn.set(key, encode(session));
+}
+
+void remove_session(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session) {
+  txn.clear(session_key(space, id));
+  txn.clear(alive_key(data_key(space, session.number)));
+  txn.clear(tuple::pack_onto(started_key(space, session.project), id));
+  if (session.due != 0) txn.clear(due_key(session.due, space, id));
+  txn.set(tuple::pack_onto(gone_sessions(), space, session.number), {});
+  txn.add(bell(), 1);
+  SystemAccess(txn).note({.type = ChangeType::kSession,
+                          .state = ChangeState::kRemoved,
+                          .space = space,
+                          .name = last_component(session.project),
+                          .id = id,
+                          .at = from_ns(session.updated)});
+}
+
+std::string_view last_component(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos || path.size() == 1 ? path : path.substr(slash + 1);
+}
+
+void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session) {
+  SystemAccess(txn).note({.type = ChangeType::kSession,
+                          .state = kChanges[static_cast<std::size_t>(session.status)],
+                          .space = space,
+                          .name = last_component(session.project),
+                          .id = id,
+                          .at = from_ns(session.updated)});
+}
+
+void note_messages(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
+                   std::uint64_t count, std::uint64_t last, WallTime now) {
+  SystemAccess(txn).note({.type = ChangeType::kSession,
+                          .state = ChangeState::kUpdated,
+                          .space = space,
+                          .name = last_component(session.project),
+                          .id = id,
+                          .at = now,
+                          .count = count,
+                          .offset = last});
+}
+
+}  // namespace perdure::transcript

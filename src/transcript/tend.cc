@@ -1,0 +1,163 @@
+#include "transcript/tend.h"
+
+#include <algorithm>
+
+#include "session/timed_part.h"
+#include "transcript/hook.h"
+#include "transcript/rows.h"
+
+namespace perdure::transcript {
+namespace {
+
+constexpr Duration kMessagesKept = std::chrono::hours(3 * 24);
+constexpr Duration kSessionsKept = std::chrono::hours(7 * 24);
+/// In one transaction.
+constexpr std::size_t kSessionsAtOnce = 20;
+constexpr std::size_t kRowsAtOnce = 500;
+
+std::int64_t ms_of(WallTime time) {
+  return std::chrono::ceil<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+void forget_message(Transaction& txn, std::string_view space, const Row& row) {
+  txn.clear(uuid_key(space, in_txn(txn, decode<MessageRow>(row.value)).uuid));
+  txn.clear(row.key);
+}
+
+/// A row of a hook: the first of its chunks says what else there is of it.
+void forget_hook(Transaction& txn, std::string_view space, BytesView data, const Row& row) {
+  auto place = tuple::unpack_after<std::uint64_t, std::uint64_t>(hooks_key(data), row.key);
+  if (place && std::get<1>(*place) == 0) {
+    HookRow hook = in_txn(txn, decode<HookRow>(row.value));
+    if (!hook.id.empty()) txn.clear(seen_key(space, hook.id));
+    if (!hook.time.empty()) txn.clear(own_time_key(data, hook.type, hook.time));
+  }
+  txn.clear(row.key);
+}
+
+/// Some of what is left of a session that is gone; whether that was all.
+bool remove_some(Transaction& txn, std::string_view space, std::uint64_t number) {
+  Bytes data = data_key(space, number);
+  const KeyRange messages = tuple::extensions(messages_key(data)), hooks = tuple::extensions(hooks_key(data));
+  auto rows = txn.get_range(tuple::extensions(data), {.limit = kRowsAtOnce});
+  for (const Row& row : rows) {
+    if (messages.contains(row.key))
+      forget_message(txn, space, row);
+    else if (hooks.contains(row.key))
+      forget_hook(txn, space, data, row);
+    else
+      txn.clear(row.key);
+  }
+  return rows.size() < kRowsAtOnce;
+}
+
+/// Those of a transcript that was old when it was first heard of are as new as the session.
+bool old_messages_go(Transaction& txn, std::string_view space, const SessionRow& session, WallTime now,
+                     std::optional<WallTime>& next) {
+  if (session.favourite) return true;
+  if (from_ns(session.created) + kMessagesKept > now) {
+    next = earlier(next, from_ns(session.created) + kMessagesKept);
+    return true;
+  }
+  Bytes messages = messages_key(data_key(space, session.number));
+  auto rows = txn.get_range(tuple::extensions(messages), {.limit = kRowsAtOnce});
+  for (const Row& row : rows) {
+    auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(messages, row.key);
+    WallTime goes = place ? from_ns(std::get<0>(*place)) + kMessagesKept : now;
+    if (goes > now) {
+      next = earlier(next, goes);
+      return true;
+    }
+    forget_message(txn, space, row);
+  }
+  return rows.size() < kRowsAtOnce;
+}
+
+bool old_hooks_go(Transaction& txn, std::string_view space, const SessionRow& session, WallTime now,
+                  std::optional<WallTime>& next) {
+  Bytes data = data_key(space, session.number);
+  auto rows = txn.get_range(tuple::extensions(hooks_key(data)), {.limit = kRowsAtOnce});
+  for (const Row& row : rows) {
+    auto place = tuple::unpack_after<std::uint64_t, std::uint64_t>(hooks_key(data), row.key);
+    if (place && std::get<1>(*place) == 0) {
+      WallTime goes = from_ns(in_txn(txn, decode<HookRow>(row.value)).at) + kSessionsKept;
+      if (goes > now) {
+        next = earlier(next, goes);
+        return true;
+      }
+    }
+    forget_hook(txn, space, data, row);
+  }
+  return rows.size() < kRowsAtOnce;
+}
+
+bool said_nothing(Transaction& txn, std::string_view space, const SessionRow& session) {
+  Bytes data = data_key(space, session.number);
+  auto progress = read<ProgressRow>(txn, progress_key(data));
+  if (progress && progress->messages > 0) return false;
+  return std::ranges::all_of(txn.get_range(tuple::extensions(prompts_key(data)), {.limit = kRowsAtOnce}),
+                             [&](const Row& row) { return in_txn(txn, decode<PromptRow>(row.value)).text.empty(); });
+}
+
+void tend_session(Transaction& txn, std::string_view space, const std::string& id, std::int64_t due, WallTime now) {
+  auto session = read<SessionRow>(txn, session_key(space, id));
+  if (!session || session->due != due) return txn.clear(due_key(due, space, id));
+  WallTime heard = from_ns(session->updated);
+  std::optional<WallTime> next;
+  if (session->status == Status::kEnded || heard + kIdleTime <= now) {
+    if (!session->favourite && (heard + kSessionsKept <= now || said_nothing(txn, space, *session)))
+      return remove_session(txn, space, id, *session);
+    if (session->status != Status::kEnded) {
+      session->status = Status::kEnded;
+      note_status(txn, space, id, *session);
+    }
+    if (!session->favourite) next = heard + kSessionsKept;
+  } else {
+    next = heard + kIdleTime;
+  }
+  bool all = old_messages_go(txn, space, *session, now, next) && old_hooks_go(txn, space, *session, now, next);
+  // One that went on right now would be seen to in this very turn, for ever.
+  std::int64_t soonest = ms_of(now) + 1;
+  session->due = !all ? soonest : next ? std::max(ms_of(*next), soonest) : 0;
+  write_session(txn, space, id, *session);
+}
+
+}  // namespace
+
+DueTurn tend(Transaction& txn, WallTime now) {
+  DueTurn turn;
+  Bytes gone = gone_sessions();
+  for (const Row& row : txn.get_range(tuple::extensions(gone), {.limit = 1})) {
+    auto which = tuple::unpack_after<std::string, std::uint64_t>(gone, row.key);
+    if (!which || remove_some(txn, std::get<0>(*which), std::get<1>(*which))) txn.clear(row.key);
+    turn.more = true;
+    return turn;
+  }
+  for (const Row& row : txn.get_range(tuple::extensions(timetable()), {.limit = kSessionsAtOnce + 1})) {
+    auto place = tuple::unpack_after<std::int64_t, std::string, std::string>(timetable(), row.key);
+    if (place && std::get<0>(*place) > ms_of(now)) {
+      turn.next = WallTime(std::chrono::milliseconds(std::get<0>(*place)));
+      return turn;
+    }
+    turn.acted = true;
+    if (!place)
+      txn.clear(row.key);
+    else
+      tend_session(txn, std::get<1>(*place), std::get<2>(*place), std::get<0>(*place), now);
+  }
+  turn.more = turn.acted;
+  return turn;
+}
+
+std::optional<WallTime> next_due(Reader& reader) {
+  auto rows = reader.get_range(tuple::extensions(timetable()), {.limit = 1});
+  if (rows.empty()) return std::nullopt;
+  auto place = tuple::unpack_after<std::int64_t, std::string, std::string>(timetable(), rows[0].key);
+  return WallTime(std::chrono::milliseconds(place ? std::get<0>(*place) : 0));
+}
+
+bool has_gone(Reader& reader) {
+  return !reader.get_range(tuple::extensions(gone_sessions()), {.limit = 1}).empty();
+}
+
+}  // namespace perdure::transcript

@@ -1,0 +1,214 @@
+#include "transcript/transcripts.h"
+
+#include "store/read_page.h"
+#include "store/report.h"
+#include "transcript/run.h"
+#include "transcript/tend.h"
+
+namespace perdure::transcript {
+namespace {
+
+/// The spaces that have had a hook.
+constexpr SettingsTable kSpaces("transcript-space");
+constexpr unsigned kRunsAtOnce = 4;
+constexpr TransactOptions kHookOptions = {.body = Body::kShort};
+
+Error no_session(const std::string& id) {
+  return {ErrorCode::kNotFound, "there is no session '" + id + "'"};
+}
+
+}  // namespace
+
+Transcripts::Transcripts(Store& store, Queue& queue, Debouncers& debouncers, TranscriptsOptions options)
+    : StorePart(store, "the transcripts of this node"),
+      queue_(queue),
+      debouncers_(debouncers),
+      options_(std::move(options)),
+      clock_(store_),
+      loop_(*this, bell(), [this](Transaction& txn, WallTime now) { return held_ ? DueTurn() : tend(txn, now); }),
+      follower_(std::make_shared<SettingsFollower>(
+          store_, kSpaces, [this](const std::vector<SettingsTable::Setting>& spaces) { serve(spaces); })) {}
+
+void Transcripts::start() {
+  follower_->start();
+  loop_.start();
+}
+
+void Transcripts::stop() {
+  follower_->stop();
+  std::set<std::string> served;
+  {
+    MutexLock lock(mutex_);
+    served.swap(served_);
+  }
+  for (const std::string& space : served) queue_.in(space).stop_working(kDebouncer);
+  abandon();
+}
+
+void Transcripts::release() {
+  held_ = false;
+  loop_.wake();
+}
+
+void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
+  for (const auto& each : spaces) {
+    {
+      MutexLock lock(mutex_);
+      if (!served_.insert(each.space).second) continue;
+    }
+    if (options_.set_marker)
+      transact([this, space = each.space](
+                   Transaction& txn) { debouncers_.in(space).set(txn, kDebouncer, options_.marker.settings); },
+               [](const Result<void>&, Receipt) {}, kHookOptions);
+    auto handler = [this, space = each.space](Job& job) {
+      auto say = [&](const std::string& why, const std::string& session) { complain(why, space, session); };
+      auto done = run(store_, job, options_.roots, [this] { return clock_.now(); }, say);
+      if (!done) complain("Worker failed: " + done.error().message, space, job.event().modifier);
+      return done;
+    };
+    auto begun =
+        queue_.in(each.space)
+            .work(kDebouncer, std::move(handler), {.concurrency = kRunsAtOnce, .timeout = options_.marker.run.timeout});
+    if (!begun && begun.error().code != ErrorCode::kClosed) complain(begun.error().message, each.space, "");
+  }
+}
+
+void Transcripts::complain(const std::string& message, std::string_view space, std::string_view session) const {
+  log(StoreAccess::impl(const_cast<Store&>(store_)).options(), LogLevel::kWarning, "transcript", message,
+      {{"space", std::string(space)}, {"session", std::string(session)}});
+}
+
+// Hooks.
+
+void Transcripts::take_in(Transaction& txn, std::string_view space, const Hook& hook, Taken& taken) {
+  if (!kSpaces.read(txn, space, kDebouncer)) {
+    kSpaces.write(txn, space, kDebouncer, Bytes());
+    debouncers_.in(std::string(space)).set(txn, kDebouncer, options_.marker.settings);
+  }
+  taken = take_hook(txn, space, hook, debouncers_, clock_.now());
+}
+
+Result<void> Transcripts::take(std::string_view space, const std::vector<Hook>& hooks) {
+  for (const Hook& hook : hooks)
+    if (!hook.problem.empty()) complain("a hook was refused: " + hook.problem, space, hook.session);
+  return transact_now(
+      [this, space, &hooks](Transaction& txn) {
+        Taken taken;
+        for (const Hook& hook : hooks) take_in(txn, space, hook, taken);
+      },
+      kHookOptions);
+}
+
+void Transcripts::take_async(std::string space, Hook hook, Done done) {
+  if (!hook.problem.empty()) complain("a hook was refused: " + hook.problem, space, hook.session);
+  transact(
+      [this, space = std::move(space), hook = std::move(hook)](Transaction& txn) {
+        Taken taken = Taken::kNew;
+        take_in(txn, space, hook, taken);
+        return taken;
+      },
+      [done = std::move(done)](Result<Taken> taken, Receipt) mutable { done(std::move(taken)); }, kHookOptions);
+}
+
+// What is there.
+
+std::vector<ProjectRow> Transcripts::projects(Reader& reader, std::string_view space, std::string_view after,
+                                              std::size_t limit) const {
+  SystemAccess access(reader);
+  KeyRange range = tuple::extensions(projects_key(space));
+  if (!after.empty()) range.begin = next_key(project_key(space, after));
+  std::vector<ProjectRow> projects;
+  for (const Row& row : read_page(reader, range, limit))
+    projects.push_back(in_txn(reader, decode<ProjectRow>(row.value)));
+  return projects;
+}
+
+std::vector<std::pair<std::string, SessionRow>> Transcripts::sessions(Reader& reader, std::string_view space,
+                                                                      const SessionQuery& query) const {
+  SystemAccess access(reader);
+  Bytes prefix = sessions_key(space);
+  KeyRange range = tuple::extensions(prefix);
+  if (!query.after.empty()) range.begin = next_key(session_key(space, query.after));
+  std::vector<std::pair<std::string, SessionRow>> found;
+  while (found.size() < query.limit) {
+    auto rows = read_page(reader, range, query.limit);
+    if (rows.empty()) break;
+    range.begin = next_key(rows.back().key);
+    for (const Row& row : rows) {
+      auto id = tuple::unpack_after<std::string>(prefix, row.key);
+      SessionRow session = in_txn(reader, decode<SessionRow>(row.value));
+      bool fits = (query.project.empty() || session.project == query.project) &&
+                  (query.status.empty() || name_of(session.status) == query.status);
+      if (id && fits && found.size() < query.limit) found.emplace_back(std::move(std::get<0>(*id)), std::move(session));
+    }
+  }
+  return found;
+}
+
+Result<SessionView> Transcripts::session(Reader& reader, std::string_view space, const std::string& id) const {
+  SystemAccess access(reader);
+  auto row = transcript::read<SessionRow>(reader, session_key(space, id));
+  if (!row) return std::unexpected(no_session(id));
+  Bytes data = data_key(space, row->number), prompts = prompts_key(data);
+  SessionView view{id, std::move(*row), {}, {}};
+  view.progress = transcript::read<ProgressRow>(reader, progress_key(data)).value_or(ProgressRow{});
+  for (const Row& each : read_page(reader, tuple::extensions(prompts), 1'000))
+    if (auto n = tuple::unpack_after<std::uint64_t>(prompts, each.key))
+      view.prompts.emplace_back(std::get<0>(*n), in_txn(reader, decode<PromptRow>(each.value)));
+  return view;
+}
+
+Result<std::vector<Message>> Transcripts::messages(Reader& reader, std::string_view space, const std::string& id,
+                                                   Place after, std::size_t limit) const {
+  SystemAccess access(reader);
+  auto session = transcript::read<SessionRow>(reader, session_key(space, id));
+  if (!session) return std::unexpected(no_session(id));
+  Bytes data = data_key(space, session->number), prefix = messages_key(data);
+  KeyRange range = tuple::extensions(prefix);
+  if (after.number > 0) range.begin = next_key(tuple::pack_onto(prefix, after.at, after.number));
+  std::vector<Message> messages;
+  for (const Row& row : read_page(reader, range, limit)) {
+    auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(prefix, row.key);
+    if (!place) continue;
+    Message message{
+        std::get<1>(*place), from_ns(std::get<0>(*place)), in_txn(reader, decode<MessageRow>(row.value)), {}};
+    for (const ToolRow& tool : message.row.tools)
+      message.results.push_back(transcript::read<ResultRow>(reader, result_key(data, tool.id)));
+    messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
+Result<void> Transcripts::set_favourite(Transaction& txn, std::string_view space, const std::string& id,
+                                        bool favourite) {
+  SystemAccess access(txn);
+  auto session = transcript::read<SessionRow>(txn, session_key(space, id));
+  if (!session) return std::unexpected(no_session(id));
+  session->favourite = favourite;
+  // It is looked after at once, as what is kept has changed.
+  session->due = std::chrono::floor<std::chrono::milliseconds>(clock_.now().time_since_epoch()).count();
+  write_session(txn, space, id, *session);
+  return {};
+}
+
+Result<void> Transcripts::remove(Transaction& txn, std::string_view space, const std::string& id) {
+  SystemAccess access(txn);
+  auto session = transcript::read<SessionRow>(txn, session_key(space, id));
+  if (!session) return std::unexpected(no_session(id));
+  remove_session(txn, space, id, *session);
+  return {};
+}
+
+// Time.
+
+std::optional<WallTime> Transcripts::next_due(Reader& reader) {
+  return held_ ? std::nullopt : transcript::next_due(reader);
+}
+
+bool Transcripts::has_work(Reader& reader, WallTime now) {
+  if (held_) return false;
+  auto due = transcript::next_due(reader);
+  return has_gone(reader) || (due && *due <= now);
+}
+
+}  // namespace perdure::transcript
