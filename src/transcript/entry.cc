@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <utility>
 
 #include "base/rfc3339.h"
@@ -25,6 +26,9 @@ constexpr std::size_t kSmallestCapacity = std::size_t{64} << 10;
 /// So many bytes of output are more characters than are kept.
 constexpr std::size_t kOutputEnough = 4 * kOutputCharactersMax + 1;
 
+/// Longer strings are not unescaped as a whole where only the beginning is kept.
+constexpr std::size_t kWholeBytesMax = std::size_t{1} << 20;
+
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(kBlanks) == text.npos;
 }
@@ -35,6 +39,11 @@ char first_of(ondemand::value& value) {
   return token.empty() ? '\0' : token[0];
 }
 
+/// Most keys are told apart by their first byte.
+bool is(ondemand::raw_json_string key, std::string_view name) {
+  return *key.raw() == name[0] && key.unsafe_is_equal(name);
+}
+
 /// A string as it was written, without its quotes; nothing if the value is something else. Points into the line.
 std::string_view raw_string(ondemand::value& value) {
   if (first_of(value) != '"') return {};
@@ -42,25 +51,6 @@ std::string_view raw_string(ondemand::value& value) {
   std::string_view token = value.raw_json_token();
   std::size_t end = token.rfind('"');
   return end == 0 ? std::string_view() : token.substr(1, end - 1);
-}
-
-/// Puts an item of text behind those that are there.
-bool append_item(std::string_view raw, std::string& out, std::size_t enough = std::string::npos) {
-  if (is_blank(raw) || out.size() >= enough) return true;
-  std::size_t before = out.size();
-  if (before > 0) out += "\n\n";
-  std::size_t begin = out.size();
-  if (!append_unescaped(raw, out, enough)) return false;
-  if (is_blank(std::string_view(out).substr(begin))) out.resize(before);
-  return true;
-}
-
-/// An id or a name; empty if it is none that could be kept.
-bool read_id(std::string_view raw, std::string& out) {
-  out.clear();
-  if (!append_unescaped(raw, out, kIdBytesMax + 1)) return false;
-  if (out.size() > kIdBytesMax) out.clear();
-  return true;
 }
 
 /// What is of interest of one item of a content, as it was written.
@@ -129,8 +119,65 @@ bool raw_value(ondemand::value& value, std::string_view& raw) {
   return true;
 }
 
-/// The output of a tool: a string, or items with texts.
-bool read_output(ondemand::value& value, std::string& out) {
+}  // namespace
+
+struct EntryReader::Parsers {
+  ondemand::parser lines;
+  simdjson::dom::parser inputs;
+
+  /// What a line holds that is of interest; false if it is malformed, here and below.
+  bool scan(std::string_view line, Found& found);
+  bool scan_message(ondemand::value& message, Found& found);
+  bool read_item(ondemand::value& value, Item& item) const;
+  /// The output of a tool: a string, or items with texts.
+  bool read_output(ondemand::value& value, std::string& out) const;
+  bool keep_item(Item item, Entry& entry);
+  std::string sound_input(std::string_view raw);
+
+  /// Puts the text of a string of the line behind `out`. It may stop once there is enough.
+  bool append_text(std::string_view raw, std::string& out, std::size_t enough) const;
+  /// The same as an item of its own, unless it is blank.
+  bool append_item(std::string_view raw, std::string& out, std::size_t enough = std::string::npos) const;
+  /// An id or a name; empty if it is none that could be kept.
+  bool read_id(std::string_view raw, std::string& out) const;
+
+  Entry title_of(const Found& found) const;
+  Entry message_of(Found found) const;
+};
+
+bool EntryReader::Parsers::append_text(std::string_view raw, std::string& out, std::size_t enough) const {
+  if (raw.empty()) return true;
+  if (raw.size() > kWholeBytesMax) return append_unescaped(raw, out, enough);
+  // simdjson is several times as fast, and needs room for bytes that it writes behind the text.
+  std::size_t before = out.size();
+  bool sound = false;
+  out.resize_and_overwrite(before + raw.size() + simdjson::SIMDJSON_PADDING, [&](char* bytes, std::size_t) {
+    auto* end = reinterpret_cast<std::uint8_t*>(bytes + before);
+    ondemand::raw_json_string string(reinterpret_cast<const std::uint8_t*>(raw.data()));
+    sound = lines.unescape(string, end).error() == SUCCESS;
+    return sound ? static_cast<std::size_t>(reinterpret_cast<char*>(end) - bytes) : before;
+  });
+  return sound || append_unescaped(raw, out, enough);
+}
+
+bool EntryReader::Parsers::append_item(std::string_view raw, std::string& out, std::size_t enough) const {
+  if (is_blank(raw) || out.size() >= enough) return true;
+  std::size_t before = out.size();
+  if (before > 0) out += "\n\n";
+  std::size_t begin = out.size();
+  if (!append_text(raw, out, enough)) return false;
+  if (is_blank(std::string_view(out).substr(begin))) out.resize(before);
+  return true;
+}
+
+bool EntryReader::Parsers::read_id(std::string_view raw, std::string& out) const {
+  out.clear();
+  if (!append_text(raw, out, kIdBytesMax + 1)) return false;
+  if (out.size() > kIdBytesMax) out.clear();
+  return true;
+}
+
+bool EntryReader::Parsers::read_output(ondemand::value& value, std::string& out) const {
   out.clear();
   if (first_of(value) == '"') return append_item(raw_string(value), out, kOutputEnough);
   if (first_of(value) != '[') return true;
@@ -138,8 +185,8 @@ bool read_output(ondemand::value& value, std::string& out) {
     if (first_of(item) != '{') return true;
     std::string_view type, text;
     if (!each_member(item, [&](ondemand::raw_json_string key, ondemand::value& member) {
-          if (key == "type") type = raw_string(member);
-          if (key == "text") text = raw_string(member);
+          if (is(key, "type")) type = raw_string(member);
+          if (is(key, "text")) text = raw_string(member);
           return true;
         }))
       return false;
@@ -147,42 +194,29 @@ bool read_output(ondemand::value& value, std::string& out) {
   });
 }
 
-bool read_item(ondemand::value& value, Item& item) {
+bool EntryReader::Parsers::read_item(ondemand::value& value, Item& item) const {
   return each_member(value, [&](ondemand::raw_json_string key, ondemand::value& member) {
-    if (key == "type")
+    if (is(key, "type"))
       item.type = raw_string(member);
-    else if (key == "text")
+    else if (is(key, "text"))
       item.text = raw_string(member);
-    else if (key == "thinking")
+    else if (is(key, "thinking"))
       item.thinking = raw_string(member);
-    else if (key == "id")
+    else if (is(key, "id"))
       item.id = raw_string(member);
-    else if (key == "name")
+    else if (is(key, "name"))
       item.name = raw_string(member);
-    else if (key == "tool_use_id")
+    else if (is(key, "tool_use_id"))
       item.result_of = raw_string(member);
-    else if (key == "is_error")
+    else if (is(key, "is_error"))
       item.is_error = member.raw_json_token().starts_with("true");
-    else if (key == "input")
+    else if (is(key, "input"))
       return raw_value(member, item.input);
-    else if (key == "content")
+    else if (is(key, "content"))
       return read_output(member, item.output);
     return true;
   });
 }
-
-}  // namespace
-
-struct EntryReader::Parsers {
-  ondemand::parser lines;
-  simdjson::dom::parser inputs;
-
-  /// False if the line is malformed.
-  bool scan(std::string_view line, Found& found);
-  bool scan_message(ondemand::value& message, Found& found);
-  bool keep_item(Item item, Entry& entry);
-  std::string sound_input(std::string_view raw);
-};
 
 /// What is stored must be JSON, and the line was only looked at from outside.
 std::string EntryReader::Parsers::sound_input(std::string_view raw) {
@@ -227,7 +261,7 @@ bool EntryReader::Parsers::scan_message(ondemand::value& message, Found& found) 
   found.is_text = false;
   if (first_of(message) != '{') return true;
   return each_member(message, [&](ondemand::raw_json_string key, ondemand::value& content) {
-    if (key != "content") return true;
+    if (!is(key, "content")) return true;
     found.entry = {};
     found.is_text = first_of(content) == '"';
     if (found.is_text) return append_item(raw_string(content), found.entry.body);
@@ -247,15 +281,15 @@ bool EntryReader::Parsers::scan(std::string_view line, Found& found) {
   ondemand::document document;
   if (lines.iterate(line, line.size() + kLinePadding).get(document) != SUCCESS) return false;
   bool sound = each_member(document, [&](ondemand::raw_json_string key, ondemand::value& value) {
-    if (key == "type")
+    if (is(key, "type"))
       found.type = raw_string(value);
-    else if (key == "uuid")
+    else if (is(key, "uuid"))
       found.uuid = raw_string(value);
-    else if (key == "timestamp")
+    else if (is(key, "timestamp"))
       found.timestamp = raw_string(value);
-    else if (key == "customTitle")
+    else if (is(key, "customTitle"))
       found.title = raw_string(value);
-    else if (key == "message")
+    else if (is(key, "message"))
       return scan_message(value, found);
     return true;
   });
@@ -263,21 +297,14 @@ bool EntryReader::Parsers::scan(std::string_view line, Found& found) {
   return sound && document.current_location().error() == simdjson::OUT_OF_BOUNDS;
 }
 
-EntryReader::EntryReader() : parsers_(std::make_unique<Parsers>()) {}
-EntryReader::~EntryReader() = default;
-EntryReader::EntryReader(EntryReader&&) noexcept = default;
-EntryReader& EntryReader::operator=(EntryReader&&) noexcept = default;
-
-namespace {
-
-Entry title_of(const Found& found) {
+Entry EntryReader::Parsers::title_of(const Found& found) const {
   Entry entry{.kind = Entry::Kind::kTitle};
   if (!append_item(found.title, entry.title)) return skipped("malformed");
   if (entry.title.empty()) return skipped("nothing to keep");
   return entry;
 }
 
-Entry message_of(Found found) {
+Entry EntryReader::Parsers::message_of(Found found) const {
   Entry entry = std::move(found.entry);
   entry.is_user = found.type == "user";
   if (!read_id(found.uuid, entry.uuid)) return skipped("malformed");
@@ -298,7 +325,10 @@ Entry message_of(Found found) {
   return entry;
 }
 
-}  // namespace
+EntryReader::EntryReader() : parsers_(std::make_unique<Parsers>()) {}
+EntryReader::~EntryReader() = default;
+EntryReader::EntryReader(EntryReader&&) noexcept = default;
+EntryReader& EntryReader::operator=(EntryReader&&) noexcept = default;
 
 Entry EntryReader::read(std::string_view line) {
   if (is_blank(line)) return skipped("blank");
@@ -308,9 +338,9 @@ Entry EntryReader::read(std::string_view line) {
   if (!sound)
     entry = skipped("malformed");
   else if (found.type == "custom-title")
-    entry = title_of(found);
+    entry = parsers_->title_of(found);
   else if (found.type == "user" || found.type == "assistant")
-    entry = message_of(std::move(found));
+    entry = parsers_->message_of(std::move(found));
   else
     entry = skipped("of another type");
   if (std::max(parsers_->lines.capacity(), parsers_->inputs.capacity()) > kKeptCapacity)

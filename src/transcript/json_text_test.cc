@@ -31,6 +31,24 @@ TEST(JsonText, EveryEscapeIsUnderstood) {
   EXPECT_EQ(unescaped(""), "");
 }
 
+TEST(JsonText, EscapesAreFoundWhereverTheyStand) {
+  for (std::size_t before = 0; before < 20; ++before)
+    for (std::size_t behind = 0; behind < 20; ++behind) {
+      std::string left(before, 'a'), right(behind, '\xdc');  // Like a backslash, but for its highest bit.
+      EXPECT_EQ(unescaped(left + "\\n" + right + "\\\\"), left + "\n" + right + "\\");
+      EXPECT_EQ(unescaped(left + "\\ud83d\\ude00" + right), left + "😀" + right);
+      EXPECT_EQ(unescaped(left + "\\"), std::nullopt);
+    }
+}
+
+TEST(JsonText, UnescapingGoesBehindWhatIsThere) {
+  std::string out = "12345";
+  ASSERT_TRUE(append_unescaped(R"(67\t89 and more than that)", out, 8));
+  EXPECT_EQ(out, "1234567\t");
+  ASSERT_TRUE(append_unescaped("nothing", out, 8));
+  EXPECT_EQ(out, "1234567\t");
+}
+
 TEST(JsonText, MalformedEscapesAreRefused) {
   for (std::string_view raw : {"\\", "a\\x", "\\u", "\\u12", "\\u12g4", "\\u-123", "\\u+123", "\\U0041", "\\u 123"})
     EXPECT_EQ(unescaped(raw), std::nullopt) << raw;
