@@ -46,7 +46,7 @@ class TranscriptPath : public ScratchDirectory {
     return checked ? ErrorCode::kConflict : checked.error().code;
   }
 
-  std::string root_ = directory_ + "/root", outside_ = directory_ + "/root2";
+  std::string root_ = directory_ + "/allowed", outside_ = directory_ + "/allowed2";
   std::string inside_ = root_ + "/a.jsonl";
 };
 
@@ -56,7 +56,7 @@ TEST_F(TranscriptPath, AFileBelowARootIsOpened) {  // WORK-14
   EXPECT_EQ(opened(inside_, {root_ + "/"}), "hello");
   EXPECT_EQ(opened(inside_, {"/nowhere", "", outside_, root_}), "hello");
   EXPECT_EQ(opened(inside_, {"/"}), "hello");
-  EXPECT_EQ(opened(root_ + "/.//../root/a.jsonl", {root_}), "hello");
+  EXPECT_EQ(opened(root_ + "/.//../allowed/a.jsonl", {root_}), "hello");
 }
 
 TEST_F(TranscriptPath, TheDescriptorIsReadOnlyAndClosedOnExec) {  // WORK-14
@@ -110,7 +110,7 @@ TEST_F(TranscriptPath, WhatIsNoRegularFileIsRefused) {  // WORK-14
 TEST_F(TranscriptPath, WhatIsOutsideIsRefused) {  // WORK-14
   write(outside_ + "/a.jsonl", "secret");
   EXPECT_THAT(refused(outside_ + "/a.jsonl", ErrorCode::kPermissionDenied), HasSubstr("outside the directories"));
-  EXPECT_THAT(refused(root_ + "/../root2/a.jsonl", ErrorCode::kPermissionDenied), HasSubstr(root_));
+  EXPECT_THAT(refused(root_ + "/../allowed2/a.jsonl", ErrorCode::kPermissionDenied), HasSubstr(root_));
   EXPECT_THAT(refused(root_, ErrorCode::kPermissionDenied), HasSubstr("outside"));
   auto without = open_transcript(outside_ + "/a.jsonl", {});
   ASSERT_FALSE(without);
@@ -124,10 +124,10 @@ TEST_F(TranscriptPath, LinksAreFollowedToWhereTheyLead) {  // WORK-14
   fs::create_symlink(outside_ + "/a.jsonl", root_ + "/bad");
   fs::create_symlink(outside_, root_ + "/bad-directory");
   fs::create_symlink(inside_, outside_ + "/back");
-  fs::create_symlink(root_, directory_ + "/root-link");
+  fs::create_symlink(root_, directory_ + "/link-to-allowed");
   EXPECT_EQ(opened(root_ + "/good", {root_}), "hello");
   EXPECT_EQ(opened(outside_ + "/back", {root_}), "hello");
-  EXPECT_EQ(opened(inside_, {directory_ + "/root-link"}), "hello");
+  EXPECT_EQ(opened(inside_, {directory_ + "/link-to-allowed"}), "hello");
   EXPECT_THAT(refused(root_ + "/bad", ErrorCode::kPermissionDenied), HasSubstr("outside"));
   EXPECT_THAT(refused(root_ + "/bad-directory/a.jsonl", ErrorCode::kPermissionDenied), HasSubstr("outside"));
 }
@@ -171,7 +171,7 @@ TEST_F(TranscriptPath, AFileThatIsNotThereYetMustComeBelowARoot) {  // WORK-14
   write(inside_, "hello");
   EXPECT_EQ(check_error(outside_ + "/none"), ErrorCode::kPermissionDenied);
   EXPECT_EQ(check_error("/nowhere/a.jsonl"), ErrorCode::kPermissionDenied);
-  EXPECT_EQ(check_error(root_ + "/new/../../root2/none"), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(check_error(root_ + "/new/../../allowed2/none"), ErrorCode::kPermissionDenied);
   EXPECT_EQ(check_error(root_ + "/new/.."), ErrorCode::kPermissionDenied);
   EXPECT_EQ(check_error(inside_ + "/below-a-file"), ErrorCode::kNotFound);
   fs::create_symlink(outside_ + "/none", root_ + "/dangling");
