@@ -1,0 +1,197 @@
+// Transcripts: how fast lines become entries, beside simdjson's own loop over the same file, which looks at two members
+// of each line and keeps nothing: with the file in memory, or loaded as a whole each time. A million bytes are one
+// operation, so the rates are MB/s.
+#include <simdjson.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <span>
+
+#include "harness.h"
+#include "transcript/entry.h"
+#include "transcript/lines.h"
+
+namespace perdure::bench {
+namespace {
+
+using transcript::Entry;
+
+constexpr std::uint64_t kFileBytes = 256'000'000;
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::fprintf(stderr, "bench: %s\n", why.c_str());
+  std::exit(1);
+}
+
+/// Writes lines as a session does: a few prompts, much thinking, calls of tools, and their outputs twice.
+class Session {
+ public:
+  /// The lines of one turn, about 40 kB.
+  std::string turn() {
+    std::string out = user("\"" + prose(200) + "\"", "");
+    for (int step = 0; step < 6; ++step) {
+      out +=
+          assistant(R"({"type":"thinking","thinking":")" + prose(800) + R"(","signature":")" + letters(600) + R"("})");
+      out += assistant(R"({"type":"text","text":")" + prose(400) + R"("})");
+      std::string call = "toolu_" + letters(24);
+      out += assistant(R"({"type":"tool_use","id":")" + call + R"(","name":"Edit","input":{"file_path":"/src/a.cc",)" +
+                       R"("old_string":")" + code(500) + R"(","new_string":")" + code(700) + R"("}})");
+      std::string output = code(step == 5 ? 12'000 : 1'500);
+      out += user(R"([{"tool_use_id":")" + call + R"(","type":"tool_result","content":")" + output + R"("}])",
+                  R"("toolUseResult":{"stdout":")" + output + R"(","stderr":"","interrupted":false,"lines":[1,2,3]},)");
+    }
+    return out + R"({"type":"file-history-snapshot","messageId":"x","snapshot":{"trackedFileBackups":{}}})" + "\n";
+  }
+  std::uint64_t messages() const { return messages_; }
+
+ private:
+  std::string letters(std::size_t count) {
+    std::string out(count, ' ');
+    for (char& c : out) c = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/"[random_() % 64];
+    return out;
+  }
+  std::string text_of(std::size_t count, std::span<const std::string_view> words) {
+    std::string out;
+    while (out.size() < count) out += words[random_() % words.size()];
+    return out;
+  }
+  std::string prose(std::size_t count) {
+    static constexpr std::array<std::string_view, 12> kWords = {"the ",     "queue ", "is ",         "written ",
+                                                                "before ",  "it’s ",  "answered, ",  "so ",
+                                                                "nothing ", "gets ",  "lost.\\n\\n", "and "};
+    return text_of(count, kWords);
+  }
+  std::string code(std::size_t count) {
+    static constexpr std::array<std::string_view, 9> kWords = {"  if (found == nullptr) ",
+                                                               "return std::nullopt;\\n",
+                                                               "\\tconst auto& value = ",
+                                                               "table.at(\\\"key\\\");\\n",
+                                                               "}\\n\\n",
+                                                               "for (std::size_t i = 0; i < size; ++i) {\\n",
+                                                               "// What is written is what is read.\\n",
+                                                               "total += part; ",
+                                                               "\\n"};
+    return text_of(count, kWords);
+  }
+  std::string head() {
+    ++messages_;
+    return R"({"parentUuid":")" + letters(36) + R"(","isSidechain":false,"userType":"external","cwd":"/src/project",)" +
+           R"("sessionId":"0b9a2f6e-7c1d-4a53-9f0e-3d2c1b0a9f8e","version":"2.0.1","gitBranch":"main",)";
+  }
+  std::string tail() { return R"("uuid":")" + letters(36) + R"(","timestamp":"2026-01-31T08:15:00.250Z"})" + "\n"; }
+  std::string user(const std::string& content, const std::string& more) {
+    return head() + R"("type":"user","message":{"role":"user","content":)" + content + "}," + more + tail();
+  }
+  std::string assistant(const std::string& item) {
+    return head() + R"("message":{"model":"a","id":"msg","type":"message","role":"assistant","content":[)" + item +
+           R"(],"stop_reason":null,"usage":{"input_tokens":4,"cache_read_input_tokens":18231,"output_tokens":312}},)" +
+           R"("requestId":"req","type":"assistant",)" + tail();
+  }
+
+  std::mt19937_64 random_{20260131};
+  std::uint64_t messages_ = 0;
+};
+
+struct Transcript {
+  std::string path;
+  std::uint64_t bytes = 0, messages = 0;
+};
+
+Transcript write_transcript(const std::string& directory) {
+  Transcript made{.path = std::filesystem::canonical(directory).string() + "/transcript.jsonl"};
+  std::ofstream file(made.path, std::ios::binary | std::ios::trunc);
+  Session session;
+  while (made.bytes < kFileBytes) {
+    std::string turn = session.turn();
+    file << turn;
+    made.bytes += turn.size();
+  }
+  made.messages = session.messages();
+  if (!file.flush()) give_up("the transcript could not be written");
+  return made;
+}
+
+/// Runs `once` over the whole file until the time is over. The first run is for the caches.
+template <class Once>
+Sample measure(const Settings& settings, const Transcript& transcript, Once once) {
+  once();
+  Sample sample;
+  auto start = Clock::now();
+  auto cpu = cpu_time();
+  while (sample.elapsed < settings.duration) {
+    once();
+    sample.operations += transcript.bytes / 1'000'000;
+    sample.elapsed = Clock::now() - start;
+  }
+  sample.cpu = cpu_time() - cpu;
+  return sample;
+}
+
+void bench_lines(const Settings& settings, const Transcript& transcript) {
+  const std::string name = "parse/lines";
+  if (!settings.wants(name)) return;
+  report(settings, name, [&] {
+    return measure(settings, transcript, [&] {
+      auto file = transcript::open_transcript(transcript.path, {settings.directory});
+      if (!file) give_up(file.error().message);
+      transcript::LineReader lines(std::move(*file), {});
+      transcript::EntryReader entries;
+      std::uint64_t messages = 0;
+      while (true) {
+        auto line = lines.next();
+        if (!line) give_up(line.error().message);
+        if (!*line) break;
+        messages += entries.read(**line).kind == Entry::Kind::kMessage;
+      }
+      if (messages != transcript.messages || lines.bytes_read() != transcript.bytes) give_up("messages were lost");
+    });
+  });
+}
+
+void iterate_many(const simdjson::padded_string& json, const Transcript& transcript) {
+  simdjson::ondemand::parser parser;
+  simdjson::ondemand::document_stream stream;
+  if (parser.iterate_many(json).get(stream)) give_up("the transcript cannot be parsed");
+  std::uint64_t messages = 0;
+  for (auto document : stream) {
+    std::string_view type, uuid;
+    if (document["type"].get(type)) give_up("a line has no type");
+    messages += document["uuid"].get(uuid) == simdjson::SUCCESS && type != "system" && uuid.size() == 36;
+  }
+  if (messages != transcript.messages) give_up("messages were lost");
+}
+
+simdjson::padded_string load(const Transcript& transcript) {
+  simdjson::padded_string json;
+  if (simdjson::padded_string::load(transcript.path).get(json)) give_up("the transcript cannot be loaded");
+  return json;
+}
+
+/// With the file in memory already, and with loading it.
+void bench_iterate_many(const Settings& settings, const Transcript& transcript) {
+  const std::string name = "parse/iterate_many", with_load = "parse/load+iterate_many";
+  if (settings.wants(name))
+    report(settings, name, [&] {
+      simdjson::padded_string json = load(transcript);
+      return measure(settings, transcript, [&] { iterate_many(json, transcript); });
+    });
+  if (settings.wants(with_load))
+    report(settings, with_load,
+           [&] { return measure(settings, transcript, [&] { iterate_many(load(transcript), transcript); }); });
+}
+
+}  // namespace
+}  // namespace perdure::bench
+
+int main(int argc, char** argv) {
+  using namespace perdure::bench;
+  Settings settings = parse_settings(argc, argv);
+  Transcript transcript = write_transcript(settings.directory);
+  bench_lines(settings, transcript);
+  bench_iterate_many(settings, transcript);
+  std::filesystem::remove(transcript.path);
+}

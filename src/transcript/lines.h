@@ -1,0 +1,75 @@
+// Reading a file that grows, from where one stopped.
+//
+// What was read is remembered by the file's identity and the offset behind the last whole line. That is enough to
+// notice that a file was replaced (another inode), truncated (shorter than the offset) or rewritten in place (no end of
+// a line before the offset); then it is read again from its beginning, and its entries are known by their uuids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "perdure/error.h"
+#include "transcript/file.h"
+
+namespace perdure::transcript {
+
+/// So many bytes behind each line are readable, for parsers that look at many bytes at once.
+inline constexpr std::size_t kLinePadding = 64;
+/// How much is read at once.
+inline constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+/// Longer lines are passed over. Nobody says as much, and memory is bounded by it.
+inline constexpr std::size_t kLineBytesMax = std::size_t{64} << 20;
+
+/// Where reading stopped: the identity of the file and the bytes behind the last whole line.
+struct Position {
+  std::uint64_t device = 0, inode = 0, offset = 0;
+  bool operator==(const Position&) const = default;
+};
+
+/// Not safe for several threads at once. Blocks for as long as the disk does.
+class LineReader {
+ public:
+  LineReader(TranscriptFile file, Position from);
+
+  /// The next whole line without its '\n', good until the next call, or nothing at the end of what is whole: a last
+  /// line without '\n' is still being written. Asked again, it looks whether there is more by now. Errors:
+  /// kUnavailable, and nothing has moved.
+  Result<std::optional<std::string_view>> next();
+
+  /// Behind the last line that next() gave, or has passed over.
+  Position position() const { return position_; }
+  /// What was read from the file in all.
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  /// Whether the file is not what `from` was about any more, and is read from its beginning.
+  bool restarted() const { return restarted_; }
+  /// How many lines were passed over because they are longer than kLineBytesMax.
+  std::uint64_t long_lines() const { return long_lines_; }
+
+ private:
+  void find_start(const Position& from);
+  /// Reads the next bytes of the file to the end of the buffer; how many, 0 at the end of the file.
+  Result<std::size_t> fill();
+  /// Makes room for kReadBytes more, and padding.
+  void make_room();
+  Result<std::size_t> read_at(char* bytes, std::size_t size, std::uint64_t offset);
+  /// Moves behind a line of `size` bytes and its '\n'.
+  void pass(std::size_t size);
+
+  TranscriptFile file_;
+  Position position_;
+  std::uint64_t bytes_read_ = 0, long_lines_ = 0;
+  bool restarted_ = false;
+  std::optional<Error> problem_;  ///< That the file cannot even be looked at.
+
+  /// The bytes [begin_, end_) are those of the file from position_.offset + dropped_ on; those before scanned_ have no
+  /// '\n' in them.
+  std::unique_ptr<char[]> buffer_;
+  std::size_t capacity_ = 0, begin_ = 0, scanned_ = 0, end_ = 0;
+  /// The bytes of a line that is too long, which were thrown away while its end is looked for.
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace perdure::transcript

@@ -1,0 +1,232 @@
+#include "transcript/lines.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <random>
+#include <vector>
+
+#include "transcript/lines_test_util.h"
+
+namespace perdure::transcript {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class TranscriptLines : public ScratchDirectory {
+ protected:
+  LineReader reader(Position from = {}) {
+    auto file = open_transcript(path_, {directory_});
+    EXPECT_TRUE(file) << file.error().message;
+    return {std::move(*file), from};
+  }
+  /// All that there is, and where that ends.
+  std::vector<std::string> lines(LineReader& reader) {
+    std::vector<std::string> all;
+    while (true) {
+      auto line = reader.next();
+      EXPECT_TRUE(line) << line.error().message;
+      if (!line || !*line) break;
+      all.emplace_back(**line);
+    }
+    position_ = reader.position();
+    return all;
+  }
+  std::vector<std::string> all_lines(Position from = {}) {
+    LineReader one = reader(from);
+    return lines(one);
+  }
+
+  std::string path_ = directory_ + "/a.jsonl";
+  Position position_;
+};
+
+TEST_F(TranscriptLines, EveryWholeLineIsGivenOnce) {  // WORK-16
+  write(path_, "one\n\ntwo\r\n  \nthree\n");
+  LineReader whole = reader();
+  EXPECT_THAT(lines(whole), ElementsAre("one", "", "two\r", "  ", "three"));
+  struct stat info{};
+  ASSERT_EQ(::stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(whole.position(), (Position{info.st_dev, info.st_ino, 19}));
+  EXPECT_EQ(whole.bytes_read(), 19U);
+  EXPECT_FALSE(whole.restarted());
+}
+
+TEST_F(TranscriptLines, AnEmptyFileHasNone) {  // WORK-16
+  write(path_, "");
+  EXPECT_THAT(all_lines(), IsEmpty());
+  EXPECT_EQ(position_.offset, 0U);
+  append(path_, "one\n");
+  LineReader again = reader(position_);
+  EXPECT_THAT(lines(again), ElementsAre("one"));
+  EXPECT_FALSE(again.restarted());
+}
+
+TEST_F(TranscriptLines, TheOffsetIsBehindTheLineThatWasGiven) {  // WORK-B10
+  write(path_, "one\ntwo\n");
+  LineReader one = reader();
+  EXPECT_EQ(one.position().offset, 0U);
+  ASSERT_EQ(*one.next(), "one");
+  EXPECT_EQ(one.position().offset, 4U);
+  EXPECT_THAT(all_lines(one.position()), ElementsAre("two"));
+}
+
+TEST_F(TranscriptLines, AHalfWrittenLastLineIsLeftUntilItIsWhole) {  // WORK-B10
+  write(path_, "one\ntw");
+  LineReader growing = reader();
+  EXPECT_THAT(lines(growing), ElementsAre("one"));
+  EXPECT_EQ(position_.offset, 4U);
+  append(path_, "o\nthr");
+  EXPECT_THAT(all_lines(position_), ElementsAre("two"));
+  EXPECT_EQ(position_.offset, 8U);
+  EXPECT_THAT(lines(growing), ElementsAre("two")) << "the reader itself sees it, too";
+  EXPECT_EQ(growing.position().offset, 8U);
+}
+
+TEST_F(TranscriptLines, AFileGrownByALineIsReadFromThatLineOn) {  // WORK-B10
+  std::string old;
+  for (int i = 0; i < 100'000; ++i) old += "a line of the past\n";
+  write(path_, old);
+  ASSERT_EQ(all_lines().size(), 100'000U);
+  append(path_, "new line\n");
+  LineReader grown = reader(position_);
+  EXPECT_THAT(lines(grown), ElementsAre("new line"));
+  EXPECT_EQ(grown.bytes_read(), 9U + 1U);
+  EXPECT_FALSE(grown.restarted());
+  EXPECT_EQ(position_.offset, old.size() + 9);
+  LineReader same = reader(position_);
+  EXPECT_THAT(lines(same), IsEmpty());
+  EXPECT_EQ(same.bytes_read(), 1U);
+}
+
+TEST_F(TranscriptLines, ATruncatedFileIsReadAgain) {  // WORK-B10
+  write(path_, "one\ntwo\n");
+  all_lines();
+  write(path_, "new\n");
+  LineReader again = reader(position_);
+  EXPECT_TRUE(again.restarted());
+  EXPECT_THAT(lines(again), ElementsAre("new"));
+  write(path_, "");
+  LineReader empty = reader(position_);
+  EXPECT_TRUE(empty.restarted());
+  EXPECT_THAT(lines(empty), IsEmpty());
+  EXPECT_EQ(position_.offset, 0U);
+}
+
+TEST_F(TranscriptLines, AReplacedFileIsReadAgain) {  // WORK-B10
+  write(path_, "one\ntwo\n");
+  all_lines();
+  write(path_ + ".new", "1ne\n2wo\nthree\n");
+  fs::rename(path_ + ".new", path_);
+  LineReader again = reader(position_);
+  EXPECT_TRUE(again.restarted());
+  EXPECT_THAT(lines(again), ElementsAre("1ne", "2wo", "three"));
+}
+
+TEST_F(TranscriptLines, AFileRewrittenInPlaceIsReadAgain) {  // WORK-B10
+  write(path_, "one\ntwo\n");
+  all_lines();
+  write(path_, "another\nlonger\n");
+  position_.offset = 7;
+  LineReader again = reader(position_);
+  EXPECT_TRUE(again.restarted());
+  EXPECT_THAT(lines(again), ElementsAre("another", "longer"));
+}
+
+TEST_F(TranscriptLines, AFileOfAnotherDeviceIsReadAgain) {  // WORK-B10
+  write(path_, "one\n");
+  all_lines();
+  ++position_.device;
+  EXPECT_TRUE(reader(position_).restarted());
+}
+
+TEST_F(TranscriptLines, AFileThatShrinksWhileItIsReadEnds) {  // WORK-B10
+  std::string line(1000, 'x');
+  std::string old;
+  for (int i = 0; i < 3000; ++i) old += line + "\n";
+  write(path_, old);
+  LineReader shrinking = reader();
+  ASSERT_EQ(**shrinking.next(), line);
+  fs::resize_file(path_, 5);
+  auto rest = lines(shrinking);
+  EXPECT_LT(rest.size(), 2999U);
+  EXPECT_TRUE(reader(position_).restarted());
+}
+
+TEST_F(TranscriptLines, LinesOfAnyLengthComeWhole) {  // WORK-16
+  std::mt19937 random(11);
+  std::vector<std::string> all;
+  std::string text;
+  for (std::size_t size : {std::size_t{0}, std::size_t{1}, kReadBytes - 1, kReadBytes, kReadBytes + 1, std::size_t{3},
+                           5 * kReadBytes, std::size_t{7}, 2 * kReadBytes - 5, kReadBytes / 3}) {
+    all.emplace_back(size, static_cast<char>('a' + random() % 26));
+    text += all.back() + "\n";
+  }
+  for (int i = 0; i < 5000; ++i) {
+    all.emplace_back(random() % 2000, static_cast<char>('a' + random() % 26));
+    text += all.back() + "\n";
+  }
+  write(path_, text);
+  LineReader whole = reader();
+  EXPECT_TRUE(lines(whole) == all);
+  EXPECT_EQ(whole.bytes_read(), text.size());
+  EXPECT_EQ(position_.offset, text.size());
+}
+
+TEST_F(TranscriptLines, ThePaddingBehindALineIsReadable) {  // WORK-16
+  // The last line ends where the file does, and the buffer with it.
+  write(path_, std::string(kReadBytes - 1, 'x') + "\n" + std::string(kReadBytes - 1, 'y') + "\n");
+  LineReader whole = reader();
+  for (char expected : {'x', 'y'}) {
+    auto line = whole.next();
+    ASSERT_TRUE(line && *line);
+    ASSERT_EQ((**line)[0], expected);
+    unsigned sum = 0;
+    for (std::size_t i = 0; i < kLinePadding; ++i)
+      sum += static_cast<unsigned char>((*line)->data()[(*line)->size() + i]);
+    EXPECT_GE(sum, static_cast<unsigned>('\n'));
+  }
+}
+
+TEST_F(TranscriptLines, ALineThatIsTooLongIsPassedOver) {  // WORK-U7
+  write(path_, "one\n" + std::string(kLineBytesMax, 'x') + "\n" + std::string(kLineBytesMax + 1, 'y') + "\ntwo\n" +
+                   std::string(kLineBytesMax + 3 * kReadBytes, 'z') + "\n");
+  LineReader whole = reader();
+  ASSERT_EQ(*whole.next(), "one");
+  ASSERT_EQ((*whole.next())->size(), kLineBytesMax);
+  ASSERT_EQ(*whole.next(), "two");
+  EXPECT_EQ(whole.long_lines(), 1U);
+  ASSERT_EQ(*whole.next(), std::nullopt);
+  EXPECT_EQ(whole.long_lines(), 2U);
+  EXPECT_EQ(whole.position().offset, fs::file_size(path_)) << "it need not be passed over again";
+}
+
+TEST_F(TranscriptLines, ATooLongLineThatIsNotWholeYetIsWaitedFor) {  // WORK-U7
+  write(path_, "one\n" + std::string(kLineBytesMax + 2 * kReadBytes, 'y'));
+  LineReader growing = reader();
+  EXPECT_THAT(lines(growing), ElementsAre("one"));
+  EXPECT_EQ(growing.position().offset, 4U);
+  append(path_, "y\ntwo\n");
+  EXPECT_THAT(lines(growing), ElementsAre("two"));
+  EXPECT_EQ(growing.long_lines(), 1U);
+  EXPECT_EQ(growing.position().offset, fs::file_size(path_));
+}
+
+TEST_F(TranscriptLines, AFileThatCannotBeReadIsUnavailable) {  // WORK-U7
+  write(path_, "one\n");
+  LineReader closed(TranscriptFile(-1), {});
+  auto line = closed.next();
+  ASSERT_FALSE(line);
+  EXPECT_EQ(line.error().code, ErrorCode::kUnavailable);
+  LineReader write_only(TranscriptFile(::open(path_.c_str(), O_WRONLY | O_CLOEXEC)), {});
+  line = write_only.next();
+  ASSERT_FALSE(line);
+  EXPECT_EQ(line.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(write_only.position().offset, 0U);
+}
+
+}  // namespace
+}  // namespace perdure::transcript
