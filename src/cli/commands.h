@@ -14,6 +14,7 @@ inline constexpr const char* kWorkers = "Workers and schedules";
 inline constexpr const char* kActors = "Actors";
 inline constexpr const char* kDebouncers = "Debouncers";
 inline constexpr const char* kSequences = "Sequences";
+inline constexpr const char* kTranscripts = "Transcripts";
 inline constexpr const char* kData = "Application data";
 inline constexpr const char* kSystem = "The system";
 
@@ -23,6 +24,7 @@ std::vector<Command> event_commands();
 std::vector<Command> resource_commands();
 std::vector<Command> actor_commands();
 std::vector<Command> data_commands();
+std::vector<Command> hook_commands();
 std::vector<Command> stream_commands();
 std::vector<Command> store_commands();
 std::vector<Command> serve_commands();
