@@ -144,7 +144,7 @@ TEST_F(CliHookProcess, ADaemonThatHangsKeepsNobodyWaiting) {
   EXPECT_EQ(wait(pid), 0);
   EXPECT_LT(steady_now() - began, kSoon);
   EXPECT_EQ(printed, "{\"continue\":true}\n");
-  EXPECT_EQ(spooled(1)[0].id, *server.requests().at(0).headers.find("Idempotency-Key"));
+  EXPECT_EQ(spooled(1).at(0).id, *server.requests().at(0).headers.find("Idempotency-Key"));
   end.set();
   ::close(out[0]);
 }
@@ -174,7 +174,7 @@ TEST_F(CliHookProcess, AnEventThatIsLateKeepsNobodyWaitingAndIsNotLost) {
   EXPECT_EQ(text("out"), "{\"continue\":true}\n");
   ASSERT_EQ(::write(in[1], "late", 4), 4);
   ::close(in[1]);
-  EXPECT_EQ(spooled(1)[0].hook, "late");
+  EXPECT_EQ(spooled(1).at(0).hook, "late");
 }
 
 TEST_F(CliHookProcess, ALockThatIsHeldKeepsNobodyWaiting) {
@@ -184,13 +184,16 @@ TEST_F(CliHookProcess, ALockThatIsHeldKeepsNobodyWaiting) {
   EXPECT_EQ(wait(start({event("{}"), open("out"), open("out")})), 0);
   EXPECT_LT(steady_now() - began, kSoon);
   EXPECT_EQ(text("hooks.spool"), "");
+  // With closed streams too, whose numbers the spool must not get: the caller is let go by replacing them.
+  EXPECT_EQ(wait(start({event("{}"), -1, -1})), 0);
+  EXPECT_EQ(text("hooks.spool"), "");
   ::close(spool);
-  EXPECT_EQ(spooled(1)[0].hook, "{}");
+  EXPECT_EQ(spooled(2).at(1).hook, "{}");
 }
 
 TEST_F(CliHookProcess, StreamsThatAreClosedAreNoError) {
   EXPECT_EQ(wait(start({event("{}"), -1, -1})), 0);
-  EXPECT_EQ(spooled(1)[0].hook, "{}") << "the answer must not go into a file that got the number of stdout";
+  EXPECT_EQ(spooled(1).at(0).hook, "{}");
   EXPECT_EQ(wait(start({-1, open("out"), open("out")})), 0);
   EXPECT_EQ(text("out"), "{\"continue\":true}\n");
   EXPECT_EQ(wait(start({})), 0);
@@ -203,10 +206,10 @@ TEST_F(CliHookProcess, ACallerThatDoesNotReadIsNoError) {
   ASSERT_EQ(::pipe2(out, O_CLOEXEC), 0);
   ::close(out[0]);
   EXPECT_EQ(wait(start({event("{}"), out[1], out[1]})), 0);
-  EXPECT_EQ(spooled(1)[0].hook, "{}");
+  EXPECT_EQ(spooled(1).at(0).hook, "{}");
   int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   EXPECT_EQ(wait(start({event("{}"), full, full})), 0);
-  EXPECT_EQ(spooled(1)[0].hook, "{}");
+  EXPECT_EQ(spooled(1).at(0).hook, "{}");
 }
 
 TEST_F(CliHookProcess, ADiskWithoutRoomForTheWholeLineGetsNoneOfIt) {
@@ -216,7 +219,7 @@ TEST_F(CliHookProcess, ADiskWithoutRoomForTheWholeLineGetsNoneOfIt) {
   };
   EXPECT_EQ(wait(start({event("{}"), open("out"), open("out")}, little_room)), 0);
   EXPECT_EQ(wait(start({event(std::string(2000, 'x')), open("out"), open("out")}, little_room)), 0);
-  EXPECT_EQ(spooled(1)[0].hook, "{}");
+  EXPECT_EQ(spooled(1).at(0).hook, "{}");
 }
 
 TEST_F(CliHookProcess, StartsWithoutTheLibrariesThatCostMost) {
