@@ -24,9 +24,9 @@ const std::vector<std::string>& Arguments::all(std::string_view name) const {
 std::span<const Command> all_commands() {
   static const std::vector<Command> kCommands = [] {
     std::vector<Command> all;
-    for (auto part :
-         {emit_commands, work_commands, event_commands, resource_commands, actor_commands, data_commands,
-          serve_commands, stream_commands, store_commands, system_commands, bench_commands, transcript_commands})
+    for (auto part : {emit_commands, work_commands, event_commands, resource_commands, actor_commands, hook_commands,
+                      transcript_commands, data_commands, serve_commands, stream_commands, store_commands,
+                      system_commands, bench_commands})
       std::ranges::move(part(), std::back_inserter(all));
     return all;
   }();

@@ -24,6 +24,7 @@ std::vector<Command> event_commands();
 std::vector<Command> resource_commands();
 std::vector<Command> actor_commands();
 std::vector<Command> data_commands();
+std::vector<Command> hook_commands();
 std::vector<Command> stream_commands();
 std::vector<Command> store_commands();
 std::vector<Command> serve_commands();

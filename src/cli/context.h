@@ -31,6 +31,9 @@ struct World {
   std::function<bool()> in_is_ready = [] { return true; };
   /// Of `in`, in bytes, if it has one.
   std::optional<std::uint64_t> in_size = {};
+  /// Prints `answer` at once, and does not keep the caller waiting for longer than `within`.
+  std::function<void(std::ostream& out, std::string_view answer, Duration within)> answer_early =
+      [](std::ostream& to, std::string_view answer, Duration) { to << answer; };
 };
 
 class Context {

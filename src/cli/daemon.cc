@@ -14,7 +14,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kConnectTimeout = 5s;
 // How long a lost daemon may take to come back before a repeatable call is given up.
 constexpr Duration kReturnTimeout = 10s;
 constexpr std::string_view kStartOne = "start one with: perdure serve";
@@ -58,7 +57,7 @@ std::string make_idempotency_key() {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
-OrFailure<std::unique_ptr<http::BlockingClient>> find_daemon(const Places& places) {
+OrFailure<std::unique_ptr<http::BlockingClient>> find_daemon(const Places& places, Duration timeout) {
   std::vector<http::Url> candidates;
   if (places.url) {
     auto url = http::Url::parse(*places.url);
@@ -72,7 +71,7 @@ OrFailure<std::unique_ptr<http::BlockingClient>> find_daemon(const Places& place
   std::string why;
   for (http::Url& url : candidates) {
     auto client = std::make_unique<http::BlockingClient>(std::move(url));
-    auto connected = client->connect(kConnectTimeout);
+    auto connected = client->connect(timeout);
     if (connected) return client;
     why = connected.error().message;
   }

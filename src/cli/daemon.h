@@ -21,8 +21,10 @@ struct Places {
   std::string otherwise = "http://127.0.0.1:7420";
 };
 
-/// A client connected to the first that answers. Errors: exit code 5, saying how to start one; 2 for a bad URL.
-OrFailure<std::unique_ptr<http::BlockingClient>> find_daemon(const Places& places);
+/// A client connected to the first that answers; `timeout` is for each of them. Errors: exit code 5, saying how to
+/// start one; 2 for a bad URL.
+OrFailure<std::unique_ptr<http::BlockingClient>> find_daemon(const Places& places,
+                                                             Duration timeout = std::chrono::seconds(5));
 
 /// Whether a call may be made again when nobody knows what became of it.
 enum class Repeat {

@@ -27,11 +27,11 @@ TEST(CliHelp, ListsEveryCommandWithASummary) {
 
 TEST(CliHelp, EveryCommandOfTheContractIsThere) {
   for (std::string name :
-       {"serve",  "emit",    "work",    "worker ls", "kind show", "schedule set", "debouncer rm", "partition ls",
-        "pause",  "unpause", "block",   "unblock",   "events",    "event",        "why",          "cancel",
-        "dead",   "redrive", "call",    "cast",      "actors",    "actor",        "kill",         "unlock",
-        "touch",  "append",  "log",     "numbers",   "status",    "hold",         "release",      "version",
-        "backup", "verify",  "key get", "history",   "stream",    "completion",   "clock advance"})
+       {"serve",  "emit",    "work",    "worker ls", "kind show", "schedule set", "debouncer rm",  "partition ls",
+        "pause",  "unpause", "block",   "unblock",   "events",    "event",        "why",           "cancel",
+        "dead",   "redrive", "call",    "cast",      "actors",    "actor",        "kill",          "unlock",
+        "touch",  "append",  "log",     "numbers",   "status",    "hold",         "release",       "version",
+        "backup", "verify",  "key get", "history",   "stream",    "completion",   "clock advance", "hook"})
     EXPECT_NE(find_command(name), nullptr) << name;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "cli/answer_early.h"
 #include "cli/run.h"
 
 namespace {
@@ -45,6 +46,7 @@ int main(int argc, char** argv) {
                                .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
                                .columns = terminal_columns(),
                                .in_is_ready = input_is_ready,
-                               .in_size = size_of_input()};
+                               .in_size = size_of_input(),
+                               .answer_early = perdure::cli::answer_early};
   return perdure::cli::run(std::vector<std::string>(argv + 1, argv + argc), world);
 }

@@ -32,8 +32,6 @@ std::string Url::authority() const {
 Result<Url> Url::parse(std::string_view text) {
   constexpr std::string_view kHttp = "http://", kUnix = "unix://";
   Url url;
-  if (text.find_first_of(std::string_view(" \t\r\n#", 5)) != std::string_view::npos)
-    return wrong(text, "has a blank or a '#' in it, which no URL here can have");
   if (text.starts_with(kUnix)) {
     url.scheme = Scheme::kUnix;
     url.path = text.substr(kUnix.size());
@@ -43,6 +41,9 @@ Result<Url> Url::parse(std::string_view text) {
       return wrong(text, "must name a socket whose path has at most 107 bytes, and no zero byte");
     return url;
   }
+  // The path of a socket may have them: it is never part of a request.
+  if (text.find_first_of(std::string_view(" \t\r\n#", 5)) != std::string_view::npos)
+    return wrong(text, "has a blank or a '#' in it, which no such URL can have");
   if (text.starts_with("https://")) return wrong(text, "asks for TLS, which is not there yet; use http://");
   if (!text.starts_with(kHttp)) return wrong(text, "must begin with http:// or unix://");
   std::string_view rest = text.substr(kHttp.size());
