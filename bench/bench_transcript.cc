@@ -10,8 +10,10 @@
 #include <fstream>
 #include <random>
 #include <span>
+#include <thread>
 
 #include "harness.h"
+#include "node/node.h"
 #include "transcript/entry.h"
 #include "transcript/lines.h"
 
@@ -20,7 +22,7 @@ namespace {
 
 using transcript::Entry;
 
-constexpr std::uint64_t kFileBytes = 256'000'000;
+constexpr std::uint64_t kFileBytes = 1'000'000'000;
 
 [[noreturn]] void give_up(const std::string& why) {
   std::fprintf(stderr, "bench: %s\n", why.c_str());
@@ -184,6 +186,92 @@ void bench_iterate_many(const Settings& settings, const Transcript& transcript) 
            [&] { return measure(settings, transcript, [&] { iterate_many(load(transcript), transcript); }); });
 }
 
+/// A node on a new store that takes in a transcript.
+class Taking {
+ public:
+  explicit Taking(const Settings& settings) : directory_(settings.directory + "/store") {
+    std::filesystem::remove_all(directory_);
+    NodeOptions options{.store = "lmdb:" + directory_};
+    options.transcripts.roots = {std::filesystem::canonical(settings.directory).string()};
+    options.transcripts.marker = *marker_preset(Duration::zero());
+    auto node = Node::open(std::move(options));
+    if (!node) give_up(node.error().message);
+    node_ = std::move(*node);
+  }
+  ~Taking() {
+    node_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+  Taking(const Taking&) = delete;
+  Taking& operator=(const Taking&) = delete;
+
+  void hook(const std::string& session, const std::string& path) {
+    Value::Map event{{"session_id", session}, {"hook_event_name", "SessionStart"}, {"transcript_path", path}};
+    auto& transcripts = node_->transcripts();
+    auto taken = transcripts.take("default", {transcripts.read(Value(std::move(event)).to_json(), "")});
+    if (!taken) give_up(taken.error().message);
+  }
+  /// Until so much of its transcript was read, with a look at the memory now and then.
+  void await(const std::string& session, std::uint64_t bytes) {
+    for (;; std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+      auto view =
+          node_->store().read([&](Reader& reader) { return node_->transcripts().session(reader, "default", session); });
+      if (!view) give_up(view.error().message);
+      if (++looks_ % 50 == 0) memory_kb_ = std::max(memory_kb_, anonymous_kb());
+      if (view->progress.offset >= bytes) return;
+    }
+  }
+  std::uint64_t memory_kb() const { return memory_kb_; }
+
+ private:
+  static std::uint64_t anonymous_kb() {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;)
+      if (std::uint64_t kilobytes = 0; word == "RssAnon:" && status >> kilobytes) return kilobytes;
+    return 0;
+  }
+
+  std::string directory_;
+  std::unique_ptr<Node> node_;
+  std::uint64_t looks_ = 0, memory_kb_ = 0;
+};
+
+/// From the hook until all of it is stored, while other sessions go on; their latencies are what they wait for a line.
+void bench_ingest(const Settings& settings, const Transcript& transcript) {
+  const std::string name = "ingest";
+  if (!settings.wants(name)) return;
+  report(settings, name, [&] {
+    Taking taking(settings);
+    std::string line = transcript.path + ".line";
+    Sample sample;
+    auto start = Clock::now();
+    taking.hook("large", transcript.path);
+    std::jthread others([&](const std::stop_token& stop) {
+      for (int i = 0; !stop.stop_requested(); ++i) {
+        std::string path = line + std::to_string(i), text = R"({"type":"user","uuid":"u)" + std::to_string(i) +
+                                                            R"(","message":{"role":"user","content":"hello"}})"
+                                                            "\n";
+        std::ofstream(path) << text;
+        auto began = Clock::now();
+        taking.hook("small" + std::to_string(i), path);
+        taking.await("small" + std::to_string(i), text.size());
+        sample.latencies.push_back(Clock::now() - began);
+        std::filesystem::remove(path);
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+    });
+    auto cpu = cpu_time();
+    taking.await("large", transcript.bytes);
+    sample.cpu = cpu_time() - cpu;
+    sample.elapsed = Clock::now() - start;
+    others.request_stop();
+    others.join();
+    sample.operations = transcript.bytes / 1'000'000;
+    sample.extra = ",\"memory_kb\":" + std::to_string(taking.memory_kb());
+    return sample;
+  });
+}
+
 }  // namespace
 }  // namespace perdure::bench
 
@@ -193,5 +281,6 @@ int main(int argc, char** argv) {
   Transcript transcript = write_transcript(settings.directory);
   bench_lines(settings, transcript);
   bench_iterate_many(settings, transcript);
+  bench_ingest(settings, transcript);
   std::filesystem::remove(transcript.path);
 }
