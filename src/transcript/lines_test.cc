@@ -143,6 +143,13 @@ TEST_F(TranscriptLines, AFileOfAnotherDeviceIsReadAgain) {  // WORK-B10
   EXPECT_TRUE(reader(position_).restarted());
 }
 
+TEST_F(TranscriptLines, AnOffsetThatNoFileCanHaveStartsAgain) {  // WORK-B10
+  write(path_, "one\n");
+  all_lines();
+  position_.offset = ~std::uint64_t{0};
+  EXPECT_THAT(all_lines(position_), ElementsAre("one"));
+}
+
 TEST_F(TranscriptLines, AFileThatShrinksWhileItIsReadEnds) {  // WORK-B10
   std::string line(1000, 'x');
   std::string old;
