@@ -1,9 +1,7 @@
 // perdure hook: hands one hook event to the daemon, or leaves it in the spool, and never keeps its caller waiting nor
 // fails it. The answer is the same whatever happens, so it is given first.
-#include <unistd.h>
-
+#include <algorithm>
 #include <array>
-#include <climits>
 #include <filesystem>
 
 #include "cli/commands.h"

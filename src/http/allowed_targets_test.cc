@@ -49,6 +49,8 @@ TEST(AllowedTargets, APrefixCoversWhatIsBelowItAndNothingBeside) {
 
 TEST(AllowedTargets, ASocketHasAPathThatTheKernelTakes) {
   EXPECT_TRUE(Url::parse("unix:///" + std::string(106, 'x')));
+  EXPECT_EQ(Url::parse("unix:///my things/#1.sock")->path, "/my things/#1.sock");
+  EXPECT_FALSE(Url::parse("http://127.0.0.1/my things"));
   EXPECT_FALSE(Url::parse("unix:///" + std::string(107, 'x')));
   EXPECT_FALSE(Url::parse(std::string("unix:///a\0b", 11)));
 }
