@@ -49,7 +49,8 @@ OrFailure<void> measure_all(Context& context, const Arguments& arguments, const 
   if (!length) return std::unexpected(std::move(length.error()));
   std::vector<Value> rows;
   for (const Load& load : {Load{"emit", 1, 1}, Load{"emit", 64, 1}, Load{"emit 100 at once", 16, 100}}) {
-    context.say("measuring: " + load.name + ", " + std::to_string(load.callers) + (load.callers == 1 ? " caller" : " callers"));
+    context.say("measuring: " + load.name + ", " + std::to_string(load.callers) +
+                (load.callers == 1 ? " caller" : " callers"));
     auto measured = measure(load, *length);
     if (!measured) return std::unexpected(std::move(measured.error()));
     rows.push_back(row_of(load, std::move(*measured)));
