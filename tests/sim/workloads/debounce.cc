@@ -336,7 +336,7 @@ class DebounceWorkload final : public ClientWorkload {
       auto event = queue::EventRow::decode(row.value);
       auto given = event ? queue::Given::decode(event->given()) : Result<queue::Given>(queue::Given{});
       auto run = given ? perdure::Value::decode(given->value) : Result<perdure::Value>(perdure::Value());
-      if (!event || !run || !run->is_map() || given->chunks > 0) continue;
+      if (!event || !run || !run->is_map() || given->apart_bytes > 0) continue;
       Due due = due_of(*run);
       // Times in runs are cut to milliseconds.
       if (event->enqueued_at < due.earliest) world().violation("debounce: a window has fired before it was due");
