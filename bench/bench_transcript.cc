@@ -206,7 +206,7 @@ class Taking {
   Taking& operator=(const Taking&) = delete;
 
   void hook(const std::string& session, const std::string& path) {
-    Value::Map event{{"session_id", session}, {"hook_event_name", "SessionStart"}, {"transcript_path", path}};
+    Value::Map event{{"session_id", session}, {"hook_event_name", "UserPromptSubmit"}, {"transcript_path", path}};
     auto& transcripts = node_->transcripts();
     auto taken = transcripts.take("default", {transcripts.read(Value(std::move(event)).to_json(), "")});
     if (!taken) give_up(taken.error().message);

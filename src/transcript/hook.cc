@@ -165,7 +165,8 @@ Taken take_hook(Transaction& txn, std::string_view space, const Hook& hook, Debo
   if (!hook.time.empty()) txn.set(own_time_key(data, hook.type, hook.time), {});
   keep_hook(txn, data, ++session.hooks, hook, now);
   keep_project(txn, space, session.project, now);
-  if (hook.type == "SessionStart") remove_started(txn, space, session.project, hook.session);
+  if (hook.type == "SessionStart" && !session.project.empty())
+    remove_started(txn, space, session.project, hook.session);
   change_session(txn, space, session, hook, now);
   write_session(txn, space, hook.session, session);
   note_status(txn, space, hook.session, session);

@@ -21,7 +21,7 @@ inline constexpr std::size_t kLinePadding = 64;
 /// How much is read at once.
 inline constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 /// Longer lines are passed over. Nobody says as much, and memory is bounded by it.
-inline constexpr std::size_t kLineBytesMax = std::size_t{64} << 20;
+inline constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
 
 /// Where reading stopped: the identity of the file and the bytes behind the last whole line.
 struct Position {
