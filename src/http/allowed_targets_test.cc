@@ -47,6 +47,14 @@ TEST(AllowedTargets, APrefixCoversWhatIsBelowItAndNothingBeside) {
   EXPECT_FALSE(targets.allow("ftp://x/"));
 }
 
+TEST(AllowedTargets, AHostIsANameOrAnAddress) {
+  for (const char* good : {"http://a-b.c_d/", "http://[::1]/", "http://[2001:db8::1]:81/x"})
+    EXPECT_TRUE(Url::parse(good)) << good;
+  for (const char* bad :
+       {"http://[[33]/", "http://[1]/", "http://[::1%eth0]/", "http://a[b/", "http://a\"b/", "http://[]/"})
+    EXPECT_FALSE(Url::parse(bad)) << bad;
+}
+
 TEST(AllowedTargets, ASocketHasAPathThatTheKernelTakes) {
   EXPECT_TRUE(Url::parse("unix:///" + std::string(106, 'x')));
   EXPECT_EQ(Url::parse("unix:///my things/#1.sock")->path, "/my things/#1.sock");

@@ -1,5 +1,8 @@
 #include "http/url.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
 #include <charconv>
 
 namespace perdure::http {
@@ -57,6 +60,8 @@ Result<Url> Url::parse(std::string_view text) {
     std::size_t end = place.find(']');
     if (end == std::string_view::npos) return wrong(text, "lacks the ']' behind its address");
     url.host = place.substr(1, end - 1);
+    if (in6_addr address; ::inet_pton(AF_INET6, url.host.c_str(), &address) != 1)
+      return wrong(text, "has something in brackets that is no IPv6 address");
     place.remove_prefix(end + 1);
     if (!place.empty() && !place.starts_with(":")) return wrong(text, "has something behind its address");
     if (!place.empty()) port = place.substr(1);
@@ -64,6 +69,7 @@ Result<Url> Url::parse(std::string_view text) {
   } else {
     std::size_t colon = place.find(':');
     url.host = place.substr(0, colon);
+    if (!std::ranges::all_of(url.host, is_unreserved)) return wrong(text, "names a host with characters that no host can have");
     if (colon != std::string_view::npos) {
       port = place.substr(colon + 1);
       if (port.empty()) return wrong(text, "has a ':' without a port");
