@@ -45,6 +45,9 @@ struct Script {
   /// Keep-alives are answered by themselves, and only counted.
   bool answers_keepalives = true;
   int keepalives = 0;
+  Renewal renewal = Renewal::kByOwner;
+  /// Whether the store itself knows that the key is another's by now.
+  bool fenced_off = false;
   std::map<std::string, Leadership::Watcher> watchers;
 };
 
@@ -53,7 +56,7 @@ class FakeLeadership : public Leadership {
   FakeLeadership(Script& script, Duration max_age) : script_(script), max_age_(max_age) {}
   const std::string& instance_id() const override { return id_; }
   Duration max_age() const override { return max_age_; }
-  Renewal renewal() const override { return Renewal::kByOwner; }
+  Renewal renewal() const override { return script_.renewal; }
   Result<void> check_key(std::string_view key) const override {
     if (key.empty()) return perdure::fail(ErrorCode::kInvalidArgument, "the key is empty");
     return {};
@@ -88,6 +91,9 @@ class FakeLeadership : public Leadership {
   }
   void look(const std::string& key, Done<std::optional<LeadershipView>> done) override {
     add({.text = "look " + key, .view = std::move(done)});
+  }
+  void fence(Transaction& txn, const std::string& key) override {
+    if (script_.fenced_off) SystemAccess(txn).refuse({ErrorCode::kStaleToken, "'" + key + "' is another's"});
   }
 
  private:

@@ -91,6 +91,27 @@ TEST_F(TickReal, AHandlerThatThrowsIsTriedAgain) {
   EXPECT_EQ(tries, 3);
 }
 
+// DVU-U12: nor does one of the other two.
+TEST_F(TickReal, HandlersOfAllKindsMayThrow) {
+  TickHandlers all = handlers();
+  std::atomic<int> asked = 0;
+  std::latch told(1);
+  all.pending = [&, good = all.pending](const std::string& key) -> Result<Pending> {
+    if (++asked == 1) throw std::runtime_error("not yet");
+    return good(key);
+  };
+  all.ended = [&](const TickEnd&) {
+    told.count_down();
+    throw std::runtime_error("not at all");
+  };
+  open(std::move(all));
+  touch();
+  ASSERT_TRUE(tick_->follow("ws.cs"));
+  ASSERT_TRUE(wait_until_done(1));
+  told.wait();
+  ASSERT_TRUE(tick_->stop());
+}
+
 // DVU-U8, DVU-18: a stop waits for the run, its end is committed and told, and the key is free.
 TEST_F(TickReal, AStopWaitsForTheRunAndLosesNoReport) {
   TickHandlers all = handlers();

@@ -66,6 +66,28 @@ TEST_F(TickRuns, TheResultOfAStaleLeaderIsRefused) {
   EXPECT_EQ(tick().info(kKey)->failed_runs, 1u);
 }
 
+// DVU-B1: neither the token nor the end of a run is written by one who owns the key no more, as far as the store knows.
+TEST_F(TickRuns, WhoOwnsTheKeyNoMoreBeginsNoRun) {
+  open();
+  reach(TickState::kSettingRunning);
+  script_.fenced_off = true;
+  open_.number(6);
+  answer_look(true);
+  EXPECT_EQ(state(), TickState::kWaiting);
+  EXPECT_FALSE(run_row());
+}
+
+TEST_F(TickRuns, WhoOwnsTheKeyNoMoreEndsNoRun) {
+  open();
+  reach(TickState::kRunning);
+  open_.run->bodies.push_back(add_one());
+  script_.fenced_off = true;
+  open_.nothing({});
+  expect("ended ws.cs stale_token");
+  answer_look(true);
+  EXPECT_EQ(done(), 0);
+}
+
 // Who loses the key while the outcome of its end is unknown must not say that nothing was committed.
 TEST_F(TickRuns, AnEndThatNobodyKnowsIsNotDenied) {
   open();
