@@ -268,13 +268,15 @@ TEST_F(TickLeader, FaultsAreCountedAndBackOffIsBounded) {
   expect("look ws.cs", 7600ms).fail(ErrorCode::kUnavailable);
   EXPECT_EQ(state(), TickState::kRestarting);
   expect_nothing_for(95ms);
-  answer_look(false);
+  expect("watch ws.cs", 10ms);
+  expect("look ws.cs").view(std::nullopt);
   expect("acquire ws.cs").number(9);
   tell(What::kLost);
   expect("watch ws.cs");
   expect("look ws.cs").fail(ErrorCode::kUnavailable);
   expect_nothing_for(95ms);
-  answer_look(true);
+  expect("watch ws.cs", 10ms);
+  expect("look ws.cs");
   EXPECT_EQ(tick().info(kKey)->restarted_count, restarted + 2);
 }
 

@@ -145,6 +145,45 @@ TEST_F(TickReal, AStopWaitsForTheRunAndLosesNoReport) {
   EXPECT_TRUE(tick_->followed().empty());
 }
 
+// DVU-U8: nor does it lose a report for which there was no thread yet.
+TEST_F(TickReal, AStopWaitsForReportsThatHaveNotBegun) {
+  TickHandlers all = handlers();
+  std::latch begun(1), go_on(1), occupied(1), free(1);
+  std::atomic<int> told = 0;
+  all.run = [&, good = all.run](TickRun& run) -> Result<void> {
+    begun.count_down();
+    go_on.wait();
+    return good(run);
+  };
+  all.pending = [&, good = all.pending](const std::string& key) -> Result<Pending> {
+    if (key == "ws.cs") return good(key);
+    occupied.count_down();
+    free.wait();
+    return Pending::kNothing;
+  };
+  all.ended = [&](const TickEnd&) { ++told; };
+  open(std::move(all), {.concurrency = 1});
+  touch();
+  ASSERT_TRUE(tick_->follow("ws.cs"));
+  begun.wait();
+  ASSERT_TRUE(tick_->follow("ws.slow"));
+  // It waits for the only thread, and has it before the report of the run.
+  while (tick_->info("ws.slow")->state != TickState::kCheckingPending) count("done");
+  std::latch stopped(1);
+  tick_->stop_async(30s, [&](const Result<void>& result) {
+    EXPECT_TRUE(result);
+    stopped.count_down();
+  });
+  go_on.count_down();
+  occupied.wait();
+  while (!tick_->followed().empty()) count("done");
+  for (int i = 0; i < 100; ++i) count("done");
+  EXPECT_EQ(told, 0);
+  free.count_down();
+  stopped.wait();
+  EXPECT_EQ(told, 1);
+}
+
 // DVU-B5: a handler that hangs is told, and given up.
 TEST_F(TickReal, AHandlerThatHangsIsToldAndGivenUp) {
   TickHandlers all = handlers();

@@ -156,7 +156,44 @@ TEST_F(StoreLeadershipTest, AKeyAgesOutWithTheTtlOfItsSession) {
   EXPECT_TRUE(sim.run_until([&] { return gone; }, 7s));
 }
 
-// Whoever watches a key follows its owner: otherwise renewals are seen only at one's own, and a death that much later.
+// WORK-B8, DVU-3: whether a key has aged out is for the steady clock to say.
+TEST_F(StoreLeadershipTest, WallClocksThatJumpTakeNoKeyAwayNorKeepIt) {
+  for (Duration jump : {Duration(1h), Duration(-1h)}) {
+    Simulation sim({.nodes = 2, .store = StoreKind::kRemote});
+    all_.clear();
+    sim.run_for(1ms);
+    for (int index : {0, 1}) open(sim, index);
+    acquire(sim, 0);
+    bool gone = false;
+    all_[1]->watch(kKey, [&](const LeadershipEvent& event) { gone |= event.what == LeadershipEvent::What::kGone; });
+    sim.run_for(10s);
+    sim.jump_wall_clock(1, jump);
+    sim.run_for(10s);
+    EXPECT_FALSE(gone);
+    sim.crash(0, testing::Crash::kAtOnce, 1h);
+    sim.jump_wall_clock(1, -jump);
+    EXPECT_TRUE(sim.run_until([&] { return gone; }, kTtl + 300ms));
+  }
+}
+
+// DVU-B2: who cannot reach the store is told before others can have its key.
+TEST_F(StoreLeadershipTest, WhoIsCutOffIsToldThatItsKeyIsLost) {
+  Simulation sim({.nodes = 2, .store = StoreKind::kRemote});
+  sim.run_for(1ms);
+  for (int index : {0, 1}) open(sim, index);
+  acquire(sim, 0);
+  bool lost = false, gone = false;
+  all_[0]->watch(kKey, [&](const LeadershipEvent& event) { lost |= event.what == LeadershipEvent::What::kLost; });
+  all_[1]->watch(kKey, [&](const LeadershipEvent& event) { gone |= event.what == LeadershipEvent::What::kGone; });
+  sim.run_for(10s);
+  EXPECT_FALSE(lost);
+  sim.cut_off(0, 1min);
+  EXPECT_TRUE(sim.run_until([&] { return lost; }, kTtl));
+  EXPECT_FALSE(gone);
+}
+
+// DVU-B3: whoever watches a key follows its owner: otherwise renewals are seen only at one's own, and a death that much
+// later. That another key of the same owner is watched no more changes nothing.
 TEST_F(StoreLeadershipTest, WhoWatchesSeesADeathATtlAfterTheLastRenewal) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Simulation sim({.seed = seed, .nodes = 2, .store = StoreKind::kRemote});
@@ -168,6 +205,10 @@ TEST_F(StoreLeadershipTest, WhoWatchesSeesADeathATtlAfterTheLastRenewal) {
     open(sim, 1);
     bool gone = false;
     all_[1]->watch(kKey, [&](const LeadershipEvent& event) { gone |= event.what == LeadershipEvent::What::kGone; });
+    acquire(sim, 0, "ws.other");
+    all_[1]->watch("ws.other", [](const LeadershipEvent&) {});
+    sim.run_for(1s);
+    all_[1]->unwatch("ws.other");
     sim.run_for(10s + Duration(sim.random() % static_cast<std::uint64_t>(kRenew.count())));
     EXPECT_FALSE(gone);
     sim.crash(0, testing::Crash::kAtOnce, 1h);
