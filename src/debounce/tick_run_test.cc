@@ -101,6 +101,27 @@ TEST_F(TickRuns, AnEndThatNobodyKnowsIsNotDenied) {
   answer_look(true);
 }
 
+// DVU-B7: an end that has taken effect, and whose answer was lost, is not made again.
+TEST_F(TickRuns, AnEndThatTookEffectUnnoticedCountsOnce) {
+  open();
+  reach(TickState::kRunning);
+  open_.run->bodies.push_back(
+      [](Transaction&) -> Result<void> { return fail(ErrorCode::kCommitUnknown, "the answer was lost"); });
+  open_.nothing({});
+  sim_.run_for(40ms);
+  // What it would have told of.
+  sim_.node(0)->store().transact_async(
+      [stamp = open_.run->token.stamp](Transaction& txn) {
+        txn.add("done", 1);
+        SystemAccess access(txn);
+        end_run(txn, run_key("default", kKey), stamp);
+      },
+      [](Result<void> ended) { EXPECT_TRUE(ended); });
+  expect("ended ws.cs ok");
+  expect("release ws.cs @6");
+  EXPECT_EQ(done(), 1);
+}
+
 // DVU-B1: tokens only grow, and in the middle of a run they fence as well.
 TEST_F(TickRuns, TokensGrowAndFenceInTheMiddle) {
   open();
