@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <semaphore>
 
 #include "debounce/debounce_test_check.h"
+#include "debounce/turn.h"
 #include "perdure/debounce.h"
+#include "queue/emit.h"
 #include "queue/queue_fixture.h"
+#include "runtime/latch.h"
 
 namespace perdure::debounce {
 namespace {
@@ -19,6 +23,32 @@ class DebounceAdmin : public queue::QueueFixture {
     EXPECT_EQ(wrong.value_or(std::vector<std::string>()), std::vector<std::string>());
     QueueFixture::TearDown();
   }
+  /// Takes a turn as the nodes do, at a time when all windows are due.
+  void fire_all(std::move_only_function<void(Result<void>)> done) {
+    auto turn = [](Transaction& txn) {
+      SystemAccess access(txn);
+      take_turn(txn, {.fresh_id = [] { return queue::uuid_v7(1, 2, 3); }}, WallTime::max() - 24h);
+    };
+    store.transact_async(turn, std::move(done));
+  }
+  /// Touches in a transaction that `other` commits ahead of; answers how often its body ran.
+  template <class F>
+  int touch_overtaken_by(F other) {
+    int runs = 0;
+    auto touched = store.transact([&](Transaction& txn) {
+      debouncers.touch(txn, "save", "a", "overtaken");
+      if (++runs > 1) return;
+      Latch committed;
+      other([&](const auto& result) {
+        EXPECT_TRUE(result);
+        committed.set();
+      });
+      ASSERT_TRUE(committed.wait_for(20s));
+    });
+    EXPECT_TRUE(touched);
+    return runs;
+  }
+
   Debouncers debouncers = *Debouncers::open(store);
 };
 
@@ -53,6 +83,79 @@ TEST_F(DebounceAdmin, HandlersMayReturnWhatTheyLike) {
   EXPECT_EQ(queue.redrive("save").value(), 1U) << "touches the key";
   EXPECT_TRUE(eventually([&] { return info(queue, "save").completed == 2; }));
   EXPECT_TRUE(queue.close());
+}
+
+// WORK-13: sessions run in parallel. DVU-B8, WORK-10, WORK-26: whose each of them is, and since when.
+TEST_F(DebounceAdmin, KeysRunInParallelAndShowTheirOwner) {
+  Queue queue = open();
+  ASSERT_TRUE(debouncers.set("save", {.quiet = 0ms}));
+  std::counting_semaphore<> begun(0), may_end(0);
+  ASSERT_TRUE(debouncers.handle(queue, "save", [&](DebounceRun&) {
+    begun.release();
+    EXPECT_TRUE(may_end.try_acquire_for(20s));
+  }));
+  std::vector<DebounceKey> keys;
+  for (const char* name : {"a", "b"}) {
+    auto window = debouncers.touch("save", name);
+    ASSERT_TRUE(window);
+    ASSERT_TRUE(begun.try_acquire_for(10s));
+    keys.push_back(*debouncers.key("save", name));
+    EXPECT_EQ(keys.back().status, KeyStatus::kRunning);
+    EXPECT_GE(keys.back().since.value(), window->first);
+    EXPECT_TRUE(keys.back().token);
+  }
+  auto sessions = store.transact([](Transaction& txn) { return Session::list(txn); });
+  ASSERT_TRUE(sessions && sessions->size() == 1);
+  EXPECT_EQ(keys[0].owner, sessions->front().id);
+  EXPECT_EQ(keys[1].owner, sessions->front().id);
+  may_end.release(2);
+  EXPECT_TRUE(eventually([&] { return info(queue, "save").completed == 2; }));
+  EXPECT_TRUE(queue.close());
+}
+
+// DVU-B5, WORK-11: a run that is over its timeout is told, has no effect, and is made again.
+TEST_F(DebounceAdmin, ARunPastItsTimeoutIsGivenUpAndMadeAgain) {
+  Queue queue = open();
+  ASSERT_TRUE(debouncers.set("save", {.quiet = 0ms, .back_off = at_once()}));
+  std::atomic<int> tries = 0;
+  auto save = [&](DebounceRun& run) {
+    run.complete([](Transaction& txn) -> Result<void> {
+      txn.add("saved", 1);
+      return {};
+    });
+    if (++tries == 1) {
+      EXPECT_TRUE(run.cancel_signal().wait(20s));
+    }
+  };
+  ASSERT_TRUE(debouncers.handle(queue, "save", save, {.timeout = 50ms}));
+  ASSERT_TRUE(debouncers.touch("save", "a"));
+  EXPECT_TRUE(eventually([&] { return info(queue, "save").completed == 1; }));
+  EXPECT_EQ(tries, 2);
+  EXPECT_TRUE(queue.close());
+  EXPECT_EQ(store.read([](Reader& reader) { return decode_counter(reader.get("saved")); }), 1);
+}
+
+// WORK-B3: a touch whose window fires before it commits is in the next one, and not lost with the first.
+TEST_F(DebounceAdmin, ATouchThatTheFiringOvertakesOpensTheNextWindow) {
+  Queue queue = open();
+  debouncers.hold();
+  ASSERT_TRUE(debouncers.set("save", {.quiet = 1h}));
+  ASSERT_TRUE(debouncers.touch("save", "a", "fired"));
+  EXPECT_EQ(touch_overtaken_by([this](auto done) { fire_all(std::move(done)); }), 2);
+  EXPECT_EQ(*claim_one(queue, "save").value.find("payload"), Value("fired"));
+  auto next = debouncers.key("save", "a")->window;
+  EXPECT_TRUE(next && next->count == 1);
+  EXPECT_TRUE(queue.close());
+}
+
+// WORK-B4: of touches that overtake each other none is lost, nor made twice.
+TEST_F(DebounceAdmin, TouchesThatOvertakeEachOtherAllCount) {
+  debouncers.hold();
+  ASSERT_TRUE(debouncers.set("save", {.quiet = 1h}));
+  ASSERT_TRUE(debouncers.touch("save", "a"));
+  int runs = touch_overtaken_by([this](auto done) { debouncers.touch_async("save", "a", 2, std::move(done)); });
+  EXPECT_EQ(runs, 1) << "they do not meet";
+  EXPECT_EQ(debouncers.key("save", "a")->window->count, 3U);
 }
 
 TEST_F(DebounceAdmin, BadInputIsRefusedAndChangesNothing) {

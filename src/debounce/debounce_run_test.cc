@@ -24,12 +24,13 @@ class DebounceRuns : public DebounceSimFixture {
 
 TEST_F(DebounceRuns, AHandlerSeesWhatItRunsFor) {
   std::vector<std::string> seen;
+  std::vector<WallTime> times;
   on_node([&](Queue& queue, Debouncers&, Node& node) {
     if (node.index() != 0) return;
     ASSERT_TRUE(Debouncers::work(queue, "save", [&](DebounceRun& run) -> Result<Value> {
       seen.push_back(run.debouncer() + " " + run.key() + " " + run.payload().to_json() + " x" +
                      std::to_string(run.count()));
-      EXPECT_LE(run.first(), run.latest());
+      times = {run.first(), run.latest()};
       EXPECT_EQ(run.attempt(), 1);
       EXPECT_TRUE(run.payloads().empty());
       EXPECT_NE(run.token().stamp, Stamp());
@@ -41,9 +42,13 @@ TEST_F(DebounceRuns, AHandlerSeesWhatItRunsFor) {
     }));
   });
   ASSERT_TRUE(set("save", {.quiet = 100ms}));
-  touch("save", "a", "one");
-  touch("save", "a", "two");
+  Window first = touch("save", "a", "one");
+  sim_.run_for(50ms);
+  Window last = touch("save", "a", "two");
   EXPECT_TRUE(sim_.run_until([&] { return info("save").completed == 1; }, 5s));
+  EXPECT_LT(first.latest, last.latest);
+  auto ms = [](WallTime time) { return WallTime(std::chrono::floor<std::chrono::milliseconds>(time)); };
+  EXPECT_EQ(times, (std::vector{ms(first.first), ms(last.latest)})) << "WORK-26";
   EXPECT_EQ(seen, std::vector<std::string>{R"(save a "two" x2)"});
   EXPECT_EQ(sim_.read([](Reader& reader) { return decode_counter(reader.get("saved")); }), 1);
 }
@@ -228,9 +233,14 @@ TEST_F(DebounceRuns, TheStateOfAKeySaysWhoRunsIt) {
   ASSERT_TRUE(set("save", {.quiet = 100ms}));
   EXPECT_EQ(state("save", "never touched").status, KeyStatus::kIdle);
   touch("save", "a", 1);
+  sim_.run_for(50ms);
+  Window last = touch("save", "a", 1);
   DebounceKey waiting = state("save", "a");
   EXPECT_EQ(waiting.status, KeyStatus::kWaiting);
-  EXPECT_EQ(waiting.window->count, 1U);
+  EXPECT_EQ(waiting.window->count, 2U);
+  EXPECT_EQ(waiting.window->first, last.first);
+  EXPECT_EQ(waiting.window->latest, last.latest);
+  EXPECT_LT(last.first, last.latest);
   EXPECT_FALSE(waiting.event);
   EXPECT_TRUE(sim_.run_until([&] { return fired("save") == 1; }, 5s));
   DebounceKey fired_key = state("save", "a");

@@ -503,5 +503,16 @@ TEST_F(TwoNodes, AWindowOutlivesTheNodeThatItWasTouchedOn) {
   EXPECT_TRUE(sim_.run_until([&] { return fired("save") == 1; }, 3s));
 }
 
+// WORK-B5: nobody needs to touch it once more.
+TEST_F(DebounceWindow, AWindowFiresAfterTheRestartOfTheOnlyNode) {
+  ASSERT_TRUE(set("save", {.quiet = 1s}));
+  touch("save", "a", 1);
+  sim_.crash(0, Crash::kAtOnce, 500ms);
+  sim_.run_for(1s);
+  auto run = take_run("save", 3s);
+  ASSERT_TRUE(run);
+  end_run(*run);
+}
+
 }  // namespace
 }  // namespace perdure::debounce

@@ -38,6 +38,17 @@ TEST_F(TickLeader, TheMissingKeyCheckCreatesOnlyWhatIsAbsent) {
   expect("acquire ws.cs", 1ms);
 }
 
+// DVU-7: who was not the first watches again, and at once: that is no error.
+TEST_F(TickLeader, WhoLosesTheRaceWatchesAgainAtOnce) {
+  open();
+  reach(TickState::kAttempting);
+  open_.fail(ErrorCode::kConflict);
+  expect("watch ws.cs", 1ms);
+  expect("look ws.cs", 1ms).view(LeadershipView{"other", 4, LeaderStatus::kWaiting, 1s});
+  EXPECT_EQ(state(), TickState::kWaiting);
+  EXPECT_EQ(tick().info(kKey)->restarted_count, 0u);
+}
+
 // DVU-9: ordinary updates cause no attempt.
 TEST_F(TickLeader, UpdatesOfOthersCauseNoAttempt) {
   open();
@@ -108,6 +119,38 @@ TEST_F(TickLeader, ASlowKeepAliveLosesTheKeyBeforeOthersCanHaveIt) {
   slow.number(6);
   expect_nothing_for(5s);
   EXPECT_EQ(state(), TickState::kWaiting);
+}
+
+// DVU-B1: others may have counted from its sending, whenever its answer came.
+TEST_F(TickLeader, AKeepAliveCountsFromItsSending) {
+  options_.window = 60s;
+  script_.answers_keepalives = false;
+  open();
+  reach(TickState::kLeaderWaiting);
+  Asked slow = expect("update ws.cs @5 waiting", 2600ms);
+  expect_nothing_for(2s);
+  slow.number(6);
+  expect("update ws.cs @6 waiting", 510ms);
+  expect_nothing_for(2450ms);
+  EXPECT_EQ(state(), TickState::kLeaderWaiting);
+  sim_.run_for(100ms);
+  answer_look(true);
+  EXPECT_EQ(state(), TickState::kWaiting);
+}
+
+// DVU-B6: a key that is renewed by itself costs neither looks nor keep-alives.
+TEST_F(TickLeader, AKeyThatIsRenewedByItselfIsNotPolled) {
+  script_.renewal = Renewal::kByItself;
+  script_.answers_keepalives = false;
+  options_.window = 2h;
+  open();
+  ASSERT_TRUE(tick().follow(kKey));
+  expect("watch ws.cs");
+  expect_nothing_for(1h);
+  tell(What::kGone);
+  expect("acquire ws.cs").number(5);
+  expect_nothing_for(1h);
+  EXPECT_EQ(state(), TickState::kLeaderWaiting);
 }
 
 // DVU-B2: the handler learns during the run that the key is lost; DVU-U4: its result is not written.
@@ -222,6 +265,40 @@ TEST_F(TickLeader, FaultsAreCountedAndBackOffIsBounded) {
   tell(What::kUnsure);
   answer_look(true);
   EXPECT_EQ(state(), TickState::kWaiting);
+  expect("look ws.cs", 7600ms).fail(ErrorCode::kUnavailable);
+  EXPECT_EQ(state(), TickState::kRestarting);
+  expect_nothing_for(95ms);
+  expect("watch ws.cs", 10ms);
+  expect("look ws.cs").view(std::nullopt);
+  expect("acquire ws.cs").number(9);
+  tell(What::kLost);
+  expect("watch ws.cs");
+  expect("look ws.cs").fail(ErrorCode::kUnavailable);
+  expect_nothing_for(95ms);
+  expect("watch ws.cs", 10ms);
+  expect("look ws.cs");
+  EXPECT_EQ(tick().info(kKey)->restarted_count, restarted + 2);
+}
+
+// DVU-U9: the log names the key, and how often it was begun anew.
+TEST_F(TickLeader, AFaultIsLoggedWithItsKeyAndCount) {
+  std::vector<std::string> lines;
+  StoreOptions options;
+  options.log = [&](const LogRecord& record) {
+    std::string line(record.message);
+    for (const LogField& field : record.fields)
+      if (field.name != "why") line += " " + std::string(field.name) + "=" + std::string(field.value);
+    if (record.component == "tick") lines.push_back(line);
+  };
+  Script script;
+  auto store = Store::open("memory:", options);
+  auto opened = Tick::open(*store, std::make_shared<FakeLeadership>(script, 5s), {.name = "dvu"},
+                           {.pending = [](const std::string&) { return Pending::kNothing; },
+                            .run = [](TickRun&) -> Result<void> { return {}; }});
+  ASSERT_TRUE(opened && opened->follow(kKey));
+  script.asked.back().fail(ErrorCode::kUnavailable);
+  EXPECT_EQ(lines,
+            std::vector<std::string>{"a key is followed anew after an error tick=dvu key=ws.cs restarted_count=1"});
 }
 
 // DVU-U11: a key that is closed is given back, and followed no more.
@@ -242,8 +319,16 @@ TEST_F(TickLeader, KeysAreIndependent) {
   expect("watch ws.other");
   expect("look ws.other").view(std::nullopt);
   expect("acquire ws.other").number(9);
-  expect("pending ws.other", 1100ms);
+  expect("pending ws.other", 1100ms).pending(Pending::kWork);
+  expect("update ws.other @9 running").number(10);
+  Asked other = expect("run ws.other");
   EXPECT_EQ(state(), TickState::kRunning);
+  open_.nothing({});
+  expect("ended ws.cs ok");
+  expect("release ws.cs @6");
+  other.nothing({});
+  expect("ended ws.other ok");
+  expect("release ws.other @10");
 }
 
 // DVU-18, DVU-U8: a stop gives idle keys back at once, and waits for runs.
@@ -313,6 +398,11 @@ TEST_F(TickLeader, InspectionShowsStateOwnerRevisionStatusAndAge) {
   EXPECT_EQ((*info)->leader->age, Duration(3s));
   tick().inspect_async("ws.unknown", [&](Result<TickInfo> result) { info = std::move(result); });
   EXPECT_EQ(info->error().code, ErrorCode::kNotFound);
+}
+
+// DVU-U1.
+TEST_F(TickLeader, TheWindowIsFiveSecondsByDefault) {
+  EXPECT_EQ(TickOptions().window, 5s);
 }
 
 // DVU-B9: settings that cannot work are refused by name.

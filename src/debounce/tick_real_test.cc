@@ -91,6 +91,27 @@ TEST_F(TickReal, AHandlerThatThrowsIsTriedAgain) {
   EXPECT_EQ(tries, 3);
 }
 
+// DVU-U12: nor does one of the other two.
+TEST_F(TickReal, HandlersOfAllKindsMayThrow) {
+  TickHandlers all = handlers();
+  std::atomic<int> asked = 0;
+  std::latch told(1);
+  all.pending = [&, good = all.pending](const std::string& key) -> Result<Pending> {
+    if (++asked == 1) throw std::runtime_error("not yet");
+    return good(key);
+  };
+  all.ended = [&](const TickEnd&) {
+    told.count_down();
+    throw std::runtime_error("not at all");
+  };
+  open(std::move(all));
+  touch();
+  ASSERT_TRUE(tick_->follow("ws.cs"));
+  ASSERT_TRUE(wait_until_done(1));
+  told.wait();
+  ASSERT_TRUE(tick_->stop());
+}
+
 // DVU-U8, DVU-18: a stop waits for the run, its end is committed and told, and the key is free.
 TEST_F(TickReal, AStopWaitsForTheRunAndLosesNoReport) {
   TickHandlers all = handlers();
@@ -122,6 +143,45 @@ TEST_F(TickReal, AStopWaitsForTheRunAndLosesNoReport) {
   std::lock_guard lock(mutex);
   EXPECT_EQ(told, std::vector<std::string>{"ws.cs ok"});
   EXPECT_TRUE(tick_->followed().empty());
+}
+
+// DVU-U8: nor does it lose a report for which there was no thread yet.
+TEST_F(TickReal, AStopWaitsForReportsThatHaveNotBegun) {
+  TickHandlers all = handlers();
+  std::latch begun(1), go_on(1), occupied(1), free(1);
+  std::atomic<int> told = 0;
+  all.run = [&, good = all.run](TickRun& run) -> Result<void> {
+    begun.count_down();
+    go_on.wait();
+    return good(run);
+  };
+  all.pending = [&, good = all.pending](const std::string& key) -> Result<Pending> {
+    if (key == "ws.cs") return good(key);
+    occupied.count_down();
+    free.wait();
+    return Pending::kNothing;
+  };
+  all.ended = [&](const TickEnd&) { ++told; };
+  open(std::move(all), {.concurrency = 1});
+  touch();
+  ASSERT_TRUE(tick_->follow("ws.cs"));
+  begun.wait();
+  ASSERT_TRUE(tick_->follow("ws.slow"));
+  // It waits for the only thread, and has it before the report of the run.
+  while (tick_->info("ws.slow")->state != TickState::kCheckingPending) count("done");
+  std::latch stopped(1);
+  tick_->stop_async(30s, [&](const Result<void>& result) {
+    EXPECT_TRUE(result);
+    stopped.count_down();
+  });
+  go_on.count_down();
+  occupied.wait();
+  while (!tick_->followed().empty()) count("done");
+  for (int i = 0; i < 100; ++i) count("done");
+  EXPECT_EQ(told, 0);
+  free.count_down();
+  stopped.wait();
+  EXPECT_EQ(told, 1);
 }
 
 // DVU-B5: a handler that hangs is told, and given up.

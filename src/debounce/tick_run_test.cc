@@ -66,6 +66,28 @@ TEST_F(TickRuns, TheResultOfAStaleLeaderIsRefused) {
   EXPECT_EQ(tick().info(kKey)->failed_runs, 1u);
 }
 
+// DVU-B1: neither the token nor the end of a run is written by one who owns the key no more, as far as the store knows.
+TEST_F(TickRuns, WhoOwnsTheKeyNoMoreBeginsNoRun) {
+  open();
+  reach(TickState::kSettingRunning);
+  script_.fenced_off = true;
+  open_.number(6);
+  answer_look(true);
+  EXPECT_EQ(state(), TickState::kWaiting);
+  EXPECT_FALSE(run_row());
+}
+
+TEST_F(TickRuns, WhoOwnsTheKeyNoMoreEndsNoRun) {
+  open();
+  reach(TickState::kRunning);
+  open_.run->bodies.push_back(add_one());
+  script_.fenced_off = true;
+  open_.nothing({});
+  expect("ended ws.cs stale_token");
+  answer_look(true);
+  EXPECT_EQ(done(), 0);
+}
+
 // Who loses the key while the outcome of its end is unknown must not say that nothing was committed.
 TEST_F(TickRuns, AnEndThatNobodyKnowsIsNotDenied) {
   open();
@@ -77,6 +99,27 @@ TEST_F(TickRuns, AnEndThatNobodyKnowsIsNotDenied) {
   tell(What::kLost);
   expect("ended ws.cs commit_unknown");
   answer_look(true);
+}
+
+// DVU-B7: an end that has taken effect, and whose answer was lost, is not made again.
+TEST_F(TickRuns, AnEndThatTookEffectUnnoticedCountsOnce) {
+  open();
+  reach(TickState::kRunning);
+  open_.run->bodies.push_back(
+      [](Transaction&) -> Result<void> { return fail(ErrorCode::kCommitUnknown, "the answer was lost"); });
+  open_.nothing({});
+  sim_.run_for(40ms);
+  // What it would have told of.
+  sim_.node(0)->store().transact_async(
+      [stamp = open_.run->token.stamp](Transaction& txn) {
+        txn.add("done", 1);
+        SystemAccess access(txn);
+        end_run(txn, run_key("default", kKey), stamp);
+      },
+      [](Result<void> ended) { EXPECT_TRUE(ended); });
+  expect("ended ws.cs ok");
+  expect("release ws.cs @6");
+  EXPECT_EQ(done(), 1);
 }
 
 // DVU-B1: tokens only grow, and in the middle of a run they fence as well.

@@ -91,6 +91,13 @@ class Followers {
       all.push_back(text.substr(at, text.find('\n', at) - at));
     return all;
   }
+  /// Of the key as that node sees it; each owner writes another.
+  std::uint64_t revision(int node) {
+    std::optional<Result<TickInfo>> info;
+    ticks_[node].lock()->inspect_async(kKey, [&](Result<TickInfo> seen) { info = std::move(seen); });
+    EXPECT_TRUE(sim_.run_until([&] { return info.has_value(); }, 1s));
+    return info && *info && (*info)->leader ? (*info)->leader->revision : 0;
+  }
   std::int64_t touched() const { return touched_; }
   std::int64_t acknowledged() const { return acknowledged_; }
 
@@ -174,7 +181,10 @@ TEST(TickStore, AKeyIsHeldForHoursWithoutALoss) {
   Simulation sim({.nodes = 2});
   Followers followers(sim, 1s);
   int first = followers.leader();
+  std::uint64_t revision = followers.revision(first);
   sim.run_for(1h);
+  EXPECT_NE(revision, 0u);
+  EXPECT_EQ(followers.revision(first), revision) << "nor loses it for a moment";
   EXPECT_EQ(followers.leaders(), std::vector<int>{first});
   EXPECT_EQ(
       followers.state(first) == TickState::kLeaderWaiting || followers.state(first) == TickState::kCheckingPending,

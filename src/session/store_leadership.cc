@@ -1,5 +1,7 @@
 #include "session/store_leadership.h"
 
+#include <algorithm>
+
 #include "runtime/latch.h"
 #include "session/rows.h"
 #include "store/system_access.h"
@@ -269,7 +271,9 @@ struct StoreLeadership::Seen {
     found.holder = row->session;
     auto said = read_row(reader, row_key);
     if (said && said->token == row->token)
-      found.view = {std::move(said->owner), said->revision.version.number, said->status, now - said->written};
+      // The clock of its owner may be ahead of this one.
+      found.view = {std::move(said->owner), said->revision.version.number, said->status,
+                    std::max(Duration::zero(), now - said->written)};
     else
       found.view = {open->name, row->token.version.number, LeaderStatus::kWaiting, {}};
     return found;

@@ -23,13 +23,18 @@ class TickProcesses : public ::testing::Test {
 
   struct Times {
     int max_age_ms = 2000, window_ms = 300, run_ms = 300;
+    /// As the max_age says, if it is 0.
+    int missing_check_ms = 0;
   };
+  /// So rare that what does not wake those who wait keeps them waiting.
+  static constexpr int kNeverMs = 1'000'000;
 
   /// `elects` is "store" or the URL of NATS.
   std::unique_ptr<Child> start(const std::string& elects, const Times& times) {
     auto worker = std::make_unique<Child>(std::vector<std::string>{PERDURE_E2E_TICK_WORKER});
     std::string opened = worker->ask("open " + url_ + " " + elects + " " + std::to_string(times.max_age_ms) + " " +
-                                     std::to_string(times.window_ms) + " " + std::to_string(times.run_ms));
+                                     std::to_string(times.window_ms) + " " + std::to_string(times.run_ms) +
+                                     (times.missing_check_ms > 0 ? " " + std::to_string(times.missing_check_ms) : ""));
     EXPECT_TRUE(opened.starts_with("ok ")) << opened;
     EXPECT_EQ(worker->ask(std::string("follow ") + kKey), "ok");
     return worker;

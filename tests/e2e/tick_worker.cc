@@ -57,11 +57,13 @@ class Worker {
  private:
   static std::string show(const Result<void>& result) { return result ? "ok" : "error " + to_string(result.error()); }
 
-  /// open STORE store|NATS-URL MAX-AGE-MS WINDOW-MS RUN-MS
+  /// open STORE store|NATS-URL MAX-AGE-MS WINDOW-MS RUN-MS [MISSING-CHECK-MS]
   std::string open(Words& words) {
     std::string url, elects;
-    int max_age_ms = 0, window_ms = 0, run_ms = 0;
+    int max_age_ms = 0, window_ms = 0, run_ms = 0, missing_ms = 0;
     words >> url >> elects >> max_age_ms >> window_ms >> run_ms;
+    TickOptions options{.window = Milliseconds(window_ms), .restart_max = Milliseconds(500)};
+    if (words >> missing_ms) options.missing_check = Milliseconds(missing_ms);
     Duration max_age = Milliseconds(max_age_ms);
     run_takes_ = Milliseconds(run_ms);
     auto store = Store::open(url);
@@ -72,7 +74,7 @@ class Worker {
                           : nats_leadership(*store_, {.url = elects, .bucket = "e2e", .max_age = max_age});
     if (!leadership) return "error " + to_string(leadership.error());
     leadership_ = std::move(*leadership);
-    auto tick = Tick::open(*store_, leadership_, {.window = Milliseconds(window_ms), .restart_max = Milliseconds(500)},
+    auto tick = Tick::open(*store_, leadership_, options,
                            {.pending = [this](const std::string& key) { return pending(key); },
                             .run = [this](TickRun& run) { return work(run); },
                             .ended = [](const TickEnd& end) { tell("ended " + end.key + " " + code(end.result)); }});

@@ -78,6 +78,7 @@ TEST(NatsProtocol, BucketsAreMadeAsTheyAreCheckedFor) {
 // DVU-B9: settings that cannot work are refused by name.
 TEST(NatsProtocol, SettingsAreCheckedByName) {
   EXPECT_TRUE(check_options({}));
+  EXPECT_EQ(NatsOptions().max_age, 5s) << "DVU-U1";
   EXPECT_NE(check_options({.url = ""}).error().message.find("url"), std::string::npos);
   EXPECT_NE(check_options({.bucket = "a.b"}).error().message.find("bucket"), std::string::npos);
   EXPECT_NE(check_options({.max_age = 1ms}).error().message.find("max_age"), std::string::npos);
