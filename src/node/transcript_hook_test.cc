@@ -112,6 +112,16 @@ TEST_F(TranscriptHook, OfAnySizeIsTaken) {  // WORK-U2
   EXPECT_EQ(session("cwd")->row.project, "");
 }
 
+TEST_F(TranscriptHook, AnyIdIsTakenOnce) {  // WORK-U15
+  for (const std::string& id :
+       {std::string("\xff\0\x01", 3), std::string(std::size_t{3} << 20, 'i'), std::string("ü")}) {
+    EXPECT_EQ(send(hook_text("UserPromptSubmit", {{"prompt", "x"}}), id), Taken::kNew);
+    EXPECT_EQ(send(hook_text("UserPromptSubmit", {{"prompt", "x"}}), id), Taken::kDuplicate);
+  }
+  advance(std::chrono::hours(24 * 8));
+  EXPECT_THAT(rows(tuple::pack_onto(root("default"), "seen")), IsEmpty());
+}
+
 TEST_F(TranscriptHook, ASessionStaysInItsProject) {  // WORK-U3
   hook("SessionStart");
   advance(1min);

@@ -1,6 +1,7 @@
 // Runs: what is read of the transcript of a session, when, and that each message is stored once.
 #include "node/transcript_test_util.h"
 #include "transcript/ingest.h"
+#include "transcript/run.h"
 
 namespace perdure::transcript {
 namespace {
@@ -139,6 +140,24 @@ TEST_F(TranscriptRun, MessagesBelongToThePromptOfTheirTime) {  // WORK-15, WORK-
   std::map<std::string, std::uint64_t> wanted = {{"u0", 1}, {"u1", 1}, {"a1", 1}, {"u2", 2},
                                                  {"u3", 1}, {"a2", 1}, {"a3", 2}};
   EXPECT_EQ(prompts, wanted);
+}
+
+TEST_F(TranscriptRun, TimesAtTheEndsOfTimeDoNoHarm) {  // WORK-U9
+  auto said = [](const std::string& uuid, const std::string& time) {
+    return R"({"type":"user","uuid":")" + uuid + R"(","timestamp":")" + time +
+           R"(","message":{"content":"x"}})"
+           "\n";
+  };
+  hook("UserPromptSubmit", {{"prompt", "y"}, {"timestamp", "1700-01-01T00:00:00Z"}});
+  hook("UserPromptSubmit", {{"prompt", "x"}, {"timestamp", "2261-12-31T23:59:59Z"}});
+  append(path(), said("u1", "1701-01-01T00:00:00Z") + said("u2", "2261-12-31T23:59:59Z"));
+  advance(2s);
+  ASSERT_EQ(messages().size(), 2U);
+  EXPECT_EQ(messages()[0].row.prompt, 1U);
+  EXPECT_EQ(messages()[1].row.prompt, 2U);
+  advance(std::chrono::hours(4 * 24));
+  ASSERT_EQ(messages().size(), 1U);
+  EXPECT_EQ(messages()[0].row.uuid, "u2");
 }
 
 TEST_F(TranscriptRun, WhatWasAskedLongBeforeIsNotTheNextPrompt) {  // WORK-B11
@@ -501,6 +520,33 @@ TEST_F(TranscriptRun, ASessionThatIsRemovedDuringItsRunKeepsNothing) {  // WORK-
   EXPECT_EQ(code_of(stored), ErrorCode::kNotFound);
   EXPECT_THAT(messages(), IsEmpty());
   EXPECT_THAT(rows(tuple::pack_onto(root("default"), "uuid")), IsEmpty());
+}
+
+TEST_F(TranscriptRun, ARunThatHasLostItsClaimStoresNothing) {  // WORK-13, WORK-B2
+  // A space that nobody serves, but for this handler.
+  Queue queue = node->queue().in("x");
+  Debouncers debouncers = node->debouncers().in("x");
+  ASSERT_TRUE(debouncers.set(kDebouncer, {.window = 2s}));
+  Hook asked = transcripts().read(hook_text("UserPromptSubmit", {{"prompt", "x"}}), "");
+  change([&](Transaction& txn) { take_hook(txn, "x", asked, node->debouncers(), kStart); });
+  append(path(), user("u1", "one"));
+  bool lose = true;
+  ASSERT_TRUE(queue.work(kDebouncer, [&](Job& job) -> Result<Value> {
+    if (lose) {
+      EXPECT_TRUE(queue.cancel(job.id(), Queue::Force::kYes));
+    }
+    auto read = run(node->store(), job, {directory}, [&] { return kStart; }, [](const auto&, const auto&) {});
+    diary.note(read ? "read" : to_string(read.error()).substr(0, 11));
+    return read;
+  }));
+  advance(2s);
+  EXPECT_THAT(diary.entries(), ElementsAre("stale_token"));
+  EXPECT_THAT(messages("s", "x"), IsEmpty());
+  lose = false;
+  ASSERT_TRUE(debouncers.touch(kDebouncer, "s"));
+  advance(2s);
+  EXPECT_THAT(diary.entries(), ElementsAre("stale_token", "read"));
+  EXPECT_THAT(bodies("s", "x"), ElementsAre("one"));
 }
 
 TEST_F(TranscriptRun, WhatIsLeftOfARemovedSessionIsNotTakenForKnown) {  // WORK-17

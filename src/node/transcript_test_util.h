@@ -194,7 +194,7 @@ class TranscriptNode : public NodeFixture {
   }
 
   std::string directory;
-  Diary log;
+  Diary log, diary;
   std::unique_ptr<Node> node;
 };
 

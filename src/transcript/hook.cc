@@ -73,7 +73,7 @@ void keep_hook(Transaction& txn, std::string_view space, BytesView data, std::ui
   if (!hook.time.empty()) txn.set(own_time_key(data, hook.type, hook.time), {});
   Bytes key = tuple::pack_onto(hooks_key(data), number);
   std::string_view text = hook.text;
-  HookRow row{hook.id, hook.type, to_ns(now), hook.time, Blob{Bytes(text.substr(0, kChunkBytes))}};
+  HookRow row{key_text(hook.id), hook.type, to_ns(now), hook.time, Blob{Bytes(text.substr(0, kChunkBytes))}};
   txn.set(tuple::pack_onto(key, 0), encode(row));
   for (std::size_t i = 1; i * kChunkBytes < text.size(); ++i)
     txn.set(tuple::pack_onto(key, i), text.substr(i * kChunkBytes, kChunkBytes));
@@ -148,6 +148,8 @@ void change_session(Transaction& txn, std::string_view space, SessionRow& sessio
 
 Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots) {
   Hook hook{.text = std::move(text), .id = std::move(id), .type = "invalid"};
+  // It becomes part of a key, and of a row.
+  if (!tuple::check_text(hook.id, "the id")) hook.id = printable(hook.id, hook.id.size());
   auto value = Value::from_json(hook.text);
   if (!value)
     hook.problem = value.error().message;

@@ -103,11 +103,11 @@ class Storing {
 
   /// The prompt that it belongs to, by time: the last that was made before it.
   std::uint64_t prompt_of(const Entry& entry) const {
-    std::int64_t at = to_ns(entry.at.value_or(now_));
-    auto after = std::ranges::upper_bound(prompts_, at, {}, [](const auto& each) { return each.second.at; });
+    WallTime at = entry.at.value_or(now_);
+    auto after = std::ranges::upper_bound(prompts_, to_ns(at), {}, [](const auto& each) { return each.second.at; });
     if (after == prompts_.begin()) return prompts_.front().first;
     bool is_next = entry.is_user && after != prompts_.end() && after->second.text == entry.body &&
-                   after->second.at - at <= std::chrono::nanoseconds(kHookLate).count();
+                   from_ns(after->second.at) <= at + kHookLate;
     return is_next ? after->first : std::prev(after)->first;
   }
 

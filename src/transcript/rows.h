@@ -118,6 +118,7 @@ struct ResultRow {
 
 /// The beginning of a hook; its payload follows, as text, in this row and in those behind it.
 struct HookRow {
+  /// As keys have it.
   std::string id;
   std::string type;
   std::int64_t at = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "session/timed_part.h"
+#include "store/read_page.h"
 #include "transcript/hook.h"
 #include "transcript/rows.h"
 
@@ -25,12 +26,15 @@ void forget_uuid(Transaction& txn, std::string_view space, std::uint64_t number,
   if (owner_of(txn.get(key)) == number) txn.clear(key);
 }
 
-/// With what its tools answered.
-void forget_message(Transaction& txn, std::string_view space, std::uint64_t number, const Row& row) {
+MessageRow forget_message(Transaction& txn, std::string_view space, std::uint64_t number, const Row& row) {
   MessageRow message = in_txn(txn, decode<MessageRow>(row.value));
   forget_uuid(txn, space, number, message.uuid);
-  for (const ToolRow& tool : message.tools) txn.clear(result_key(data_key(space, number), tool.id));
   txn.clear(row.key);
+  return message;
+}
+
+bool is_empty(Transaction& txn, const KeyRange& range) {
+  return txn.get_range(range, {.limit = 1}).empty();
 }
 
 void forget_other(Transaction& txn, std::string_view space, std::uint64_t number, const Row& row) {
@@ -43,8 +47,8 @@ void forget_other(Transaction& txn, std::string_view space, std::uint64_t number
 bool remove_some(Transaction& txn, std::string_view space, std::uint64_t number) {
   Bytes data = data_key(space, number);
   const KeyRange messages = tuple::extensions(messages_key(data)), hooks = tuple::extensions(hooks_key(data));
-  auto rows = txn.get_range(tuple::extensions(data), {.limit = kRowsAtOnce});
-  for (const Row& row : rows) {
+  const KeyRange all = tuple::extensions(data);
+  for (const Row& row : read_page(txn, all, kRowsAtOnce)) {
     if (messages.contains(row.key))
       forget_message(txn, space, number, row);
     else if (hooks.contains(row.key))
@@ -52,7 +56,7 @@ bool remove_some(Transaction& txn, std::string_view space, std::uint64_t number)
     else
       forget_other(txn, space, number, row);
   }
-  return rows.size() < kRowsAtOnce;
+  return is_empty(txn, all);
 }
 
 /// Those of a transcript that was old when it was first heard of are as new as the session.
@@ -63,25 +67,28 @@ bool old_messages_go(Transaction& txn, std::string_view space, const SessionRow&
     next = earlier(next, from_ns(session.created) + kMessagesKept);
     return true;
   }
-  Bytes messages = messages_key(data_key(space, session.number));
-  auto rows = txn.get_range(tuple::extensions(messages), {.limit = kRowsAtOnce});
-  for (const Row& row : rows) {
+  Bytes data = data_key(space, session.number), messages = messages_key(data);
+  std::size_t gone = 0;
+  for (const Row& row : read_page(txn, tuple::extensions(messages), kRowsAtOnce)) {
     auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(messages, row.key);
     WallTime goes = place ? from_ns(std::get<0>(*place)) + kMessagesKept : now;
     if (goes > now) {
       next = earlier(next, goes);
       return true;
     }
-    forget_message(txn, space, session.number, row);
+    // With what its tools answered.
+    for (const ToolRow& tool : forget_message(txn, space, session.number, row).tools)
+      txn.clear(result_key(data, tool.id)), ++gone;
+    if (++gone >= kRowsAtOnce) break;
   }
-  return rows.size() < kRowsAtOnce;
+  return is_empty(txn, tuple::extensions(messages));
 }
 
 bool old_hooks_go(Transaction& txn, std::string_view space, const SessionRow& session, WallTime now,
                   std::optional<WallTime>& next) {
   Bytes data = data_key(space, session.number);
-  auto rows = txn.get_range(tuple::extensions(hooks_key(data)), {.limit = kRowsAtOnce});
-  for (const Row& row : rows) {
+  const KeyRange hooks = tuple::extensions(hooks_key(data));
+  for (const Row& row : read_page(txn, hooks, kRowsAtOnce)) {
     auto place = tuple::unpack_after<std::uint64_t, std::uint64_t>(hooks_key(data), row.key);
     if (place && std::get<1>(*place) == 0) {
       WallTime goes = from_ns(in_txn(txn, decode<HookRow>(row.value)).at) + kSessionsKept;
@@ -92,7 +99,7 @@ bool old_hooks_go(Transaction& txn, std::string_view space, const SessionRow& se
     }
     forget_hook(txn, space, data, row);
   }
-  return rows.size() < kRowsAtOnce;
+  return is_empty(txn, hooks);
 }
 
 bool said_nothing(Transaction& txn, std::string_view space, const SessionRow& session) {
