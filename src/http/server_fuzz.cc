@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -82,6 +83,8 @@ struct Fuzzed {
     char buffer[4096];
     for (;;) {
       ssize_t got = ::recv(socket, buffer, sizeof(buffer), 0);
+      // A timer of the fuzzer interrupts it now and then.
+      if (got < 0 && errno == EINTR) continue;
       check(got >= 0 || errno == ECONNRESET, "a connection comes to its end");
       if (got <= 0) break;
       answers.append(buffer, static_cast<std::size_t>(got));

@@ -9,6 +9,10 @@ namespace {
 
 constexpr std::size_t kNameCharacters = 200;
 constexpr std::size_t kChunkBytes = 500'000;
+/// Of what is kept of a hook besides its payload, so that rows have room for it whatever it says.
+constexpr std::size_t kPromptBytesMax = 500'000;
+constexpr std::size_t kTypeBytesMax = 100;
+constexpr std::size_t kTimeBytesMax = 100;
 /// Hooks of no session are kept so that somebody can see what is wrong with them.
 constexpr std::uint64_t kNobodysKept = 1'000;
 
@@ -23,14 +27,17 @@ std::string time_at(const Value& value) {
   const Value* found = value.find("timestamp");
   if (!found || found->is_null()) return {};
   const std::string* text = found->as_text();
-  return text ? *text : found->to_json();
+  std::string time = text ? *text : found->to_json();
+  return time.size() <= kTimeBytesMax ? time : std::string();
 }
 
 void read_fields(const Value& value, const std::vector<std::string>& roots, Hook& hook) {
-  hook.type = text_at(value, "hook_event_name").value_or("unknown");
+  hook.type = first_bytes(text_at(value, "hook_event_name").value_or("unknown"), kTypeBytesMax);
   hook.detail = text_at(value, hook.type == "SessionStart" ? "source" : "notification_type").value_or("");
   hook.project = text_at(value, "cwd");
+  if (hook.project && hook.project->size() > kPathBytesMax) hook.project.reset();
   hook.prompt = text_at(value, "prompt");
+  if (hook.prompt) hook.prompt->resize(first_bytes(*hook.prompt, kPromptBytesMax).size());
   hook.time = time_at(value);
   auto session = text_at(value, "session_id");
   if (!session) {
@@ -59,11 +66,14 @@ std::optional<Status> status_after(const Hook& hook) {
   return std::nullopt;
 }
 
-/// The hook itself, in as many rows as it takes.
-void keep_hook(Transaction& txn, BytesView data, std::uint64_t number, const Hook& hook, WallTime now) {
+/// The hook itself, in as many rows as it takes, and what it is known by when it comes again.
+void keep_hook(Transaction& txn, std::string_view space, BytesView data, std::uint64_t number, const Hook& hook,
+               WallTime now) {
+  if (!hook.id.empty()) txn.set(seen_key(space, hook.id), {});
+  if (!hook.time.empty()) txn.set(own_time_key(data, hook.type, hook.time), {});
   Bytes key = tuple::pack_onto(hooks_key(data), number);
   std::string_view text = hook.text;
-  HookRow row{hook.id, hook.type, to_ns(now), hook.time, Blob{Bytes(text.substr(0, kChunkBytes))}};
+  HookRow row{key_text(hook.id), hook.type, to_ns(now), hook.time, Blob{Bytes(text.substr(0, kChunkBytes))}};
   txn.set(tuple::pack_onto(key, 0), encode(row));
   for (std::size_t i = 1; i * kChunkBytes < text.size(); ++i)
     txn.set(tuple::pack_onto(key, i), text.substr(i * kChunkBytes, kChunkBytes));
@@ -73,9 +83,10 @@ void keep_nobodys(Transaction& txn, std::string_view space, const Hook& hook, Wa
   Bytes data = data_key(space, 0);
   std::uint64_t number = static_cast<std::uint64_t>(decode_counter(txn.get(data))) + 1;
   txn.set(data, encode_counter(static_cast<std::int64_t>(number)));
-  keep_hook(txn, data, number, hook, now);
-  if (number > kNobodysKept)
-    txn.clear_range(tuple::extensions(tuple::pack_onto(hooks_key(data), number - kNobodysKept)));
+  keep_hook(txn, space, data, number, hook, now);
+  if (number <= kNobodysKept) return;
+  Bytes oldest = tuple::pack_onto(hooks_key(data), number - kNobodysKept);
+  for (const Row& row : txn.get_range(tuple::extensions(oldest))) forget_hook(txn, space, data, row);
 }
 
 void keep_project(Transaction& txn, std::string_view space, const std::string& path, WallTime now) {
@@ -87,14 +98,16 @@ void keep_project(Transaction& txn, std::string_view space, const std::string& p
 }
 
 /// Others of the project that have started, and never did anything.
-void remove_started(Transaction& txn, std::string_view space, const std::string& project, const std::string& but) {
+void remove_started(Transaction& txn, std::string_view space, const std::string& project, const std::string& but,
+                    WallTime now) {
+  if (project.empty()) return;
   constexpr std::size_t kAtOnce = 100;
   Bytes started = started_key(space, project);
   for (const Row& row : txn.get_range(tuple::extensions(started), {.limit = kAtOnce})) {
     auto id = tuple::unpack_after<std::string>(started, row.key);
     if (!id || std::get<0>(*id) == but) continue;
     auto session = read<SessionRow>(txn, session_key(space, std::get<0>(*id)));
-    if (session) remove_session(txn, space, std::get<0>(*id), *session);
+    if (session) remove_session(txn, space, std::get<0>(*id), *session, now);
   }
 }
 
@@ -126,16 +139,17 @@ void change_session(Transaction& txn, std::string_view space, SessionRow& sessio
     add_prompt(txn, space, session, hook, now);
     if (session.name.empty() && hook.prompt) session.name = first_characters(*hook.prompt, kNameCharacters);
   }
-  if (session.due == 0) {
-    auto due = std::chrono::ceil<std::chrono::milliseconds>((now + kIdleTime).time_since_epoch());
-    session.due = due.count();
-  }
+  // One that had ended is looked after as soon as one that is new.
+  auto due = std::chrono::ceil<std::chrono::milliseconds>((now + kIdleTime).time_since_epoch());
+  if (session.due == 0 || session.due > due.count()) session.due = due.count();
 }
 
 }  // namespace
 
 Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots) {
   Hook hook{.text = std::move(text), .id = std::move(id), .type = "invalid"};
+  // It becomes part of a key, and of a row.
+  if (!tuple::check_text(hook.id, "the id")) hook.id = printable(hook.id, hook.id.size());
   auto value = Value::from_json(hook.text);
   if (!value)
     hook.problem = value.error().message;
@@ -146,13 +160,19 @@ Hook read_hook(std::string text, std::string id, const std::vector<std::string>&
   return hook;
 }
 
+void forget_hook(Transaction& txn, std::string_view space, BytesView data, const Row& row) {
+  auto place = tuple::unpack_after<std::uint64_t, std::uint64_t>(hooks_key(data), row.key);
+  if (place && std::get<1>(*place) == 0) {
+    HookRow hook = in_txn(txn, decode<HookRow>(row.value));
+    if (!hook.id.empty()) txn.clear(seen_key(space, hook.id));
+    if (!hook.time.empty()) txn.clear(own_time_key(data, hook.type, hook.time));
+  }
+  txn.clear(row.key);
+}
+
 Taken take_hook(Transaction& txn, std::string_view space, const Hook& hook, Debouncers& debouncers, WallTime now) {
   SystemAccess access(txn);
-  if (!hook.id.empty()) {
-    Bytes seen = seen_key(space, hook.id);
-    if (txn.get(seen)) return Taken::kDuplicate;
-    txn.set(seen, {});
-  }
+  if (!hook.id.empty() && txn.get(seen_key(space, hook.id))) return Taken::kDuplicate;
   if (hook.session.empty()) {
     keep_nobodys(txn, space, hook, now);
     return Taken::kNew;
@@ -162,14 +182,13 @@ Taken take_hook(Transaction& txn, std::string_view space, const Hook& hook, Debo
     return Taken::kDuplicate;
   SessionRow session = found ? std::move(*found) : new_session(txn, space, hook, now);
   Bytes data = data_key(space, session.number);
-  if (!hook.time.empty()) txn.set(own_time_key(data, hook.type, hook.time), {});
-  keep_hook(txn, data, ++session.hooks, hook, now);
+  keep_hook(txn, space, data, ++session.hooks, hook, now);
   keep_project(txn, space, session.project, now);
   if (hook.type == "SessionStart" && !session.project.empty())
-    remove_started(txn, space, session.project, hook.session);
+    remove_started(txn, space, session.project, hook.session, now);
   change_session(txn, space, session, hook, now);
   write_session(txn, space, hook.session, session);
-  note_status(txn, space, hook.session, session);
+  note_status(txn, space, hook.session, session, now);
   if (hook.problem.empty()) debouncers.in(std::string(space)).touch(txn, kDebouncer, hook.session);
   return Taken::kNew;
 }

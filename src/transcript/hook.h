@@ -54,5 +54,7 @@ enum class Taken {
 };
 /// Takes it; touches the session's key of the debouncer, which there is.
 Taken take_hook(Transaction& txn, std::string_view space, const Hook& hook, Debouncers& debouncers, WallTime now);
+/// A row of one that goes: the first of its rows says what else there is of it.
+void forget_hook(Transaction& txn, std::string_view space, BytesView data, const Row& row);
 
 }  // namespace perdure::transcript

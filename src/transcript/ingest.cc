@@ -11,20 +11,21 @@ namespace {
 
 constexpr std::string_view kTodoTool = "TodoWrite";
 constexpr std::size_t kMessageBytesMax = 1'000'000;
+/// A call or an answer takes no more than this besides its texts.
+constexpr std::size_t kToolBytes = 500;
+/// What tools answered in one entry: it is stored in one transaction, with what is in the same batch.
+constexpr std::size_t kOutputsBytesMax = std::size_t{4} << 20;
 constexpr std::size_t kNameCharacters = 200;
 /// A prompt is noted when its hook comes, a moment after the transcript has it.
 constexpr Duration kHookLate = std::chrono::seconds(10);
 
 /// Cuts a text to what is left of `room`, and takes that away from it.
 bool cut_to(std::string& text, std::size_t& room) {
-  bool fits = text.size() <= room;
-  if (!fits) {
-    std::size_t size = room;
-    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-    text.resize(size);
-  }
-  room -= text.size();
-  return !fits;
+  std::size_t size = first_bytes(text, room).size();
+  bool cut = size < text.size();
+  text.resize(size);
+  room -= size;
+  return cut;
 }
 
 MessageRow row_of(const Entry& entry, std::uint64_t prompt) {
@@ -36,8 +37,9 @@ MessageRow row_of(const Entry& entry, std::uint64_t prompt) {
   for (const ToolCall& tool : entry.tools) {
     ToolRow made{tool.id, tool.name, tool.input};
     // Half of it would not be JSON.
-    if (made.input.size() > room) made.input = "null", row.cut = true;
-    room -= std::min(room, made.input.size() + made.id.size() + made.name.size());
+    if (kToolBytes + made.input.size() > room) made.input = "null", row.cut = true;
+    if (kToolBytes + made.input.size() > room) break;
+    room -= kToolBytes + made.input.size();
     row.tools.push_back(std::move(made));
   }
   return row;
@@ -65,7 +67,7 @@ class Storing {
       txn_.set(result_key(data_, result.id), encode(ResultRow{result.output, result.is_error, result.cut}));
     if (entry.body.empty() && entry.thinking.empty() && entry.tools.empty()) return;
     Bytes uuid = uuid_key(space_, entry.uuid);
-    if (txn_.get(uuid)) return;
+    if (is_known(uuid)) return;
     std::int64_t at = to_ns(entry.at.value_or(now_));
     MessageRow row = row_of(entry, prompt_of(entry));
     Bytes key = tuple::pack_onto(messages_key(data_), at, ++progress_.messages);
@@ -93,13 +95,19 @@ class Storing {
   bool has_prompt() const { return !prompts_.empty(); }
 
  private:
+  /// What is left of a session that is gone knows nothing.
+  bool is_known(const Bytes& uuid) {
+    std::uint64_t owner = owner_of(txn_.get(uuid));
+    return owner == number_ || (owner != 0 && txn_.get(alive_key(data_key(space_, owner))));
+  }
+
   /// The prompt that it belongs to, by time: the last that was made before it.
   std::uint64_t prompt_of(const Entry& entry) const {
-    std::int64_t at = to_ns(entry.at.value_or(now_));
-    auto after = std::ranges::upper_bound(prompts_, at, {}, [](const auto& each) { return each.second.at; });
+    WallTime at = entry.at.value_or(now_);
+    auto after = std::ranges::upper_bound(prompts_, to_ns(at), {}, [](const auto& each) { return each.second.at; });
     if (after == prompts_.begin()) return prompts_.front().first;
     bool is_next = entry.is_user && after != prompts_.end() && after->second.text == entry.body &&
-                   after->second.at - at <= std::chrono::nanoseconds(kHookLate).count();
+                   from_ns(after->second.at) <= at + kHookLate;
     return is_next ? after->first : std::prev(after)->first;
   }
 
@@ -109,10 +117,12 @@ class Storing {
     if (auto old = txn_.get(todo)) {
       if (auto row = read<MessageRow>(txn_, *old)) {
         std::erase_if(row->tools, [](const ToolRow& tool) { return tool.name == kTodoTool; });
-        if (row->tools.empty() && row->body.empty() && row->thinking.empty())
+        if (row->tools.empty() && row->body.empty() && row->thinking.empty()) {
           txn_.clear(*old);
-        else
+          txn_.set(tuple::pack_onto(replaced_key(data_), key_text(row->uuid)), {});
+        } else {
           txn_.set(*old, encode(*row));
+        }
       }
     }
     txn_.set(todo, key);
@@ -135,9 +145,15 @@ class Storing {
 void Batch::add(Entry entry) {
   if (entry.kind == Entry::Kind::kTitle) title = std::move(entry.title);
   if (entry.kind != Entry::Kind::kMessage) return;
-  bytes_ += entry.body.size() + entry.thinking.size() + 200;
+  std::size_t room = kOutputsBytesMax;
+  std::size_t kept = 0;
+  for (; kept < entry.results.size() && room > kToolBytes; ++kept) {
+    room -= kToolBytes;
+    entry.results[kept].cut |= cut_to(entry.results[kept].output, room);
+  }
+  entry.results.resize(kept);
+  bytes_ += entry.body.size() + entry.thinking.size() + 200 + (kOutputsBytesMax - room);
   for (const ToolCall& tool : entry.tools) bytes_ += tool.input.size();
-  for (const ToolResult& result : entry.results) bytes_ += result.output.size();
   entries.push_back(std::move(entry));
 }
 
@@ -158,7 +174,7 @@ void store_batch(Transaction& txn, std::string_view space, const std::string& id
   if (!batch.title.empty()) {
     session->name = first_characters(batch.title, kNameCharacters);
     write_session(txn, space, id, *session);
-    note_status(txn, space, id, *session);
+    note_status(txn, space, id, *session, now);
   }
   if (added > 0) note_messages(txn, space, id, *session, added, storing.last(), now);
 }

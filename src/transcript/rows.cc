@@ -26,6 +26,12 @@ std::string_view name_of(Status status) {
   return kStatusNames[static_cast<std::size_t>(status)];
 }
 
+std::string_view first_bytes(std::string_view text, std::size_t count) {
+  if (text.size() <= count) return text;
+  while (count > 0 && (static_cast<unsigned char>(text[count]) & 0xc0) == 0x80) --count;
+  return text.substr(0, count);
+}
+
 std::string_view first_characters(std::string_view text, std::size_t count) {
   std::size_t at = 0;
   for (; at < text.size(); ++at) {
@@ -37,13 +43,11 @@ std::string_view first_characters(std::string_view text, std::size_t count) {
 
 std::string key_text(std::string_view text) {
   if (text.size() <= kKeyTextMax) return std::string(text);
-  std::size_t kept = kKeyTextKept;
-  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xc0) == 0x80) --kept;
   std::array<char, 40> hash{};
   // Two of them, so that nobody meets another by chance.
   std::snprintf(hash.data(), hash.size(), "#%016llx%016llx", static_cast<unsigned long long>(hash64(text, 1)),
                 static_cast<unsigned long long>(hash64(text, 2)));
-  return std::string(text.substr(0, kept)) + hash.data();
+  return std::string(first_bytes(text, kKeyTextKept)) + hash.data();
 }
 
 void write_session(Transaction& txn, std::string_view space, std::string_view id, SessionRow& session) {
@@ -62,7 +66,8 @@ void write_session(Transaction& txn, std::string_view space, std::string_view id
   txn.set(key, encode(session));
 }
 
-void remove_session(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session) {
+void remove_session(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
+                    WallTime now) {
   txn.clear(session_key(space, id));
   txn.clear(alive_key(data_key(space, session.number)));
   txn.clear(tuple::pack_onto(started_key(space, session.project), id));
@@ -74,7 +79,7 @@ void remove_session(Transaction& txn, std::string_view space, std::string_view i
                           .space = space,
                           .name = last_component(session.project),
                           .id = id,
-                          .at = from_ns(session.updated)});
+                          .at = now});
 }
 
 std::string_view last_component(std::string_view path) {
@@ -83,13 +88,14 @@ std::string_view last_component(std::string_view path) {
   return slash == std::string_view::npos || path.size() == 1 ? path : path.substr(slash + 1);
 }
 
-void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session) {
+void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
+                 WallTime now) {
   SystemAccess(txn).note({.type = ChangeType::kSession,
                           .state = kChanges[static_cast<std::size_t>(session.status)],
                           .space = space,
                           .name = last_component(session.project),
                           .id = id,
-                          .at = from_ns(session.updated)});
+                          .at = now});
 }
 
 void note_messages(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,

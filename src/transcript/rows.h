@@ -15,6 +15,7 @@
 //     (P, "data", N, "r", tool)          -> what a tool answered
 //     (P, "data", N, "s")                -> how far its transcript was read
 //     (P, "data", N, "t")                -> the message with its list of things to do
+//     (P, "data", N, "u", uuid)          -> nothing: a message that is replaced by another, and still known
 //
 //     ("transcript-due", ms, space, id)  -> nothing: a session that is to be looked after then
 //     ("transcript-gone", space, N)      -> nothing: what is left of a session is to be removed
@@ -117,6 +118,7 @@ struct ResultRow {
 
 /// The beginning of a hook; its payload follows, as text, in this row and in those behind it.
 struct HookRow {
+  /// As keys have it.
   std::string id;
   std::string type;
   std::int64_t at = 0;
@@ -153,6 +155,12 @@ inline Bytes numbers_key(std::string_view space) {
 inline Bytes uuid_key(std::string_view space, std::string_view uuid) {
   return tuple::pack_onto(root(space), "uuid", key_text(uuid));
 }
+/// The session whose message has a uuid, by its row; 0 for none.
+inline std::uint64_t owner_of(const std::optional<Bytes>& uuid) {
+  if (!uuid) return 0;
+  auto place = tuple::unpack_as<std::uint64_t, std::int64_t, std::uint64_t>(*uuid);
+  return place ? std::get<0>(*place) : 0;
+}
 inline Bytes seen_key(std::string_view space, std::string_view id) {
   return tuple::pack_onto(root(space), "seen", key_text(id));
 }
@@ -182,6 +190,9 @@ inline Bytes result_key(BytesView data, std::string_view tool) {
 }
 inline Bytes todo_key(BytesView data) {
   return tuple::pack_onto(data, "t");
+}
+inline Bytes replaced_key(BytesView data) {
+  return tuple::pack_onto(data, "u");
 }
 inline Bytes timetable() {
   return tuple::pack_onto(kSystemKeys, "transcript-due");
@@ -217,14 +228,18 @@ std::optional<T> read(Reader& reader, BytesView key);
 /// Writes the session, and files when it is to be looked after.
 void write_session(Transaction& txn, std::string_view space, std::string_view id, SessionRow& session);
 /// Takes it away, and leaves the rest of it to whoever looks after what is gone.
-void remove_session(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session);
+void remove_session(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
+                    WallTime now);
 /// Of a path: what people call a project by.
 std::string_view last_component(std::string_view path);
 /// Tells the feed of changes what became of a session: its status, or that it has `count` messages more, up to `last`.
-void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session);
+void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
+                 WallTime now);
 void note_messages(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
                    std::uint64_t count, std::uint64_t last, WallTime now);
 
+/// The first `count` bytes, at most, and no half of a character.
+std::string_view first_bytes(std::string_view text, std::size_t count);
 /// The first `count` code points, at most.
 std::string_view first_characters(std::string_view text, std::size_t count);
 

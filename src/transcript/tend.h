@@ -1,6 +1,6 @@
 // Looking after sessions: what ends, and what goes, by itself.
 //
-//     nothing heard for 10 minutes   the session has ended; if it said nothing, it goes
+//     nothing heard for 10 minutes   the session has ended; if it said nothing, and all was read, it goes
 //     after 3 days                   messages go
 //     after 7 days                   hooks go, and sessions of which nothing was heard for as long
 //
@@ -10,13 +10,14 @@
 
 #include <optional>
 
+#include "perdure/debounce.h"
 #include "perdure/transaction.h"
 #include "session/due_loop.h"
 
 namespace perdure::transcript {
 
 /// Does some of what is due. Needs system access, as what follows.
-DueTurn tend(Transaction& txn, WallTime now);
+DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now);
 
 /// When the next session is to be looked after.
 std::optional<WallTime> next_due(Reader& reader);

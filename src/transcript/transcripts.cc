@@ -1,5 +1,7 @@
 #include "transcript/transcripts.h"
 
+#include <algorithm>
+
 #include "store/read_page.h"
 #include "store/report.h"
 #include "transcript/run.h"
@@ -11,6 +13,8 @@ namespace {
 /// The spaces that have had a hook.
 constexpr SettingsTable kSpaces("transcript-space");
 constexpr unsigned kRunsAtOnce = 4;
+/// With so many bytes of what tools answered, a page of messages is full.
+constexpr std::size_t kResultBytes = std::size_t{4} << 20;
 constexpr TransactOptions kHookOptions = {.body = Body::kShort};
 
 Error no_session(const std::string& id) {
@@ -25,7 +29,8 @@ Transcripts::Transcripts(Store& store, Queue& queue, Debouncers& debouncers, Tra
       debouncers_(debouncers),
       options_(std::move(options)),
       clock_(store_),
-      loop_(*this, bell(), [this](Transaction& txn, WallTime now) { return held_ ? DueTurn() : tend(txn, now); }),
+      loop_(*this, bell(),
+            [this](Transaction& txn, WallTime now) { return held_ ? DueTurn() : tend(txn, debouncers_, now); }),
       follower_(std::make_shared<SettingsFollower>(
           store_, kSpaces, [this](const std::vector<SettingsTable::Setting>& spaces) { serve(spaces); })) {}
 
@@ -54,7 +59,7 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
   for (const auto& each : spaces) {
     {
       MutexLock lock(mutex_);
-      if (!served_.insert(each.space).second) continue;
+      if (served_.contains(each.space)) continue;
     }
     if (options_.set_marker)
       transact([this, space = each.space](
@@ -70,6 +75,8 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
         queue_.in(each.space)
             .work(kDebouncer, std::move(handler), {.concurrency = kRunsAtOnce, .timeout = options_.marker.run.timeout});
     if (!begun && begun.error().code != ErrorCode::kClosed) complain(begun.error().message, each.space, "");
+    MutexLock lock(mutex_);
+    served_.insert(each.space);
   }
 }
 
@@ -167,14 +174,18 @@ Result<std::vector<Message>> Transcripts::messages(Reader& reader, std::string_v
   KeyRange range = tuple::extensions(prefix);
   if (after.number > 0) range.begin = next_key(tuple::pack_onto(prefix, after.at, after.number));
   std::vector<Message> messages;
+  std::size_t bytes = 0;
   for (const Row& row : read_page(reader, range, limit)) {
     auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(prefix, row.key);
     if (!place) continue;
     Message message{
         std::get<1>(*place), from_ns(std::get<0>(*place)), in_txn(reader, decode<MessageRow>(row.value)), {}};
-    for (const ToolRow& tool : message.row.tools)
-      message.results.push_back(transcript::read<ResultRow>(reader, result_key(data, tool.id)));
+    for (const ToolRow& tool : message.row.tools) {
+      auto& result = message.results.emplace_back(transcript::read<ResultRow>(reader, result_key(data, tool.id)));
+      if (result) bytes += result->output.size();
+    }
     messages.push_back(std::move(message));
+    if (bytes > kResultBytes) break;
   }
   return messages;
 }
@@ -195,7 +206,7 @@ Result<void> Transcripts::remove(Transaction& txn, std::string_view space, const
   SystemAccess access(txn);
   auto session = transcript::read<SessionRow>(txn, session_key(space, id));
   if (!session) return std::unexpected(no_session(id));
-  remove_session(txn, space, id, *session);
+  remove_session(txn, space, id, *session, clock_.now());
   return {};
 }
 
@@ -207,6 +218,12 @@ std::optional<WallTime> Transcripts::next_due(Reader& reader) {
 
 bool Transcripts::has_work(Reader& reader, WallTime now) {
   if (held_) return false;
+  // What a hook has brought about is work for somebody only once its space is served.
+  auto is_served = [this](const SettingsTable::Setting& each) {
+    MutexLock lock(mutex_);
+    return served_.contains(each.space);
+  };
+  if (!std::ranges::all_of(kSpaces.all(reader), is_served)) return true;
   auto due = transcript::next_due(reader);
   return has_gone(reader) || (due && *due <= now);
 }

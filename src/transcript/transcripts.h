@@ -86,7 +86,8 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
                                                            const SessionQuery& query) const;
   /// Errors: kNotFound.
   Result<SessionView> session(Reader& reader, std::string_view space, const std::string& id) const;
-  /// In the order of their times, those after `after`, which is the place of one.
+  /// In the order of their times, those after `after`, which is the place of one. A page may be short though there is
+  /// more, but is empty only at the end.
   struct Place {
     std::int64_t at = INT64_MIN;
     std::uint64_t number = 0;
@@ -99,7 +100,7 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
 
   // For whoever moves time, and for the loop.
   std::optional<WallTime> next_due(Reader& reader) override;
-  bool has_work(Reader& reader, WallTime now) override;
+  bool has_work(Reader& reader, WallTime now) override PERDURE_EXCLUDES(mutex_);
   void look() override { loop_.wake(); }
   StoreClock& clock() { return clock_; }
 

@@ -1,0 +1,288 @@
+// Hooks of coding sessions: what each of them makes of its session, and what is kept of it.
+#include "node/transcript_test_util.h"
+
+namespace perdure::transcript {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class TranscriptHook : public TranscriptNode {
+ protected:
+  std::optional<Window> window(const std::string& id = "s") {
+    auto key = node->debouncers().key(kDebouncer, id);
+    return key ? key->window : std::nullopt;
+  }
+  std::vector<ProjectRow> projects() {
+    auto found = node->store().read([&](Reader& reader) { return transcripts().projects(reader, "default", "", 100); });
+    return *found;
+  }
+};
+
+TEST_F(TranscriptHook, OpensAWindowWithItsFirstAndLatestMoment) {  // WORK-1, WORK-2, WORK-3
+  advance(5s);
+  hook("SessionStart");
+  ASSERT_TRUE(window());
+  EXPECT_EQ(window()->first, kStart + 5s);
+  EXPECT_EQ(window()->latest, kStart + 5s);
+  EXPECT_EQ(window()->fires_at, kStart + 7s);
+  advance(300ms);
+  hook("PreToolUse");
+  EXPECT_EQ(window()->first, kStart + 5s);
+  EXPECT_EQ(window()->latest, kStart + 5300ms);
+  EXPECT_EQ(window()->fires_at, kStart + 7s);
+  EXPECT_EQ(window()->count, 2U);
+}
+
+TEST_F(TranscriptHook, TheStatusFollowsTheHooks) {  // WORK-U1
+  hook("SessionStart");
+  EXPECT_EQ(status(), "started");
+  hook("UserPromptSubmit", {{"prompt", "hello"}});
+  EXPECT_EQ(status(), "active");
+  hook("Stop");
+  EXPECT_EQ(status(), "done");
+  hook("PreToolUse");
+  EXPECT_EQ(status(), "active");
+  hook("Notification", {{"notification_type", "permission_prompt"}});
+  EXPECT_EQ(status(), "permission_needed");
+  hook("PostToolUse");
+  EXPECT_EQ(status(), "active");
+  hook("Notification", {{"notification_type", "idle_prompt"}});
+  EXPECT_EQ(status(), "idle");
+  hook("Notification", {{"notification_type", "auth_success"}});
+  EXPECT_EQ(status(), "idle");
+  hook("SubagentStop");
+  hook("PreCompact");
+  EXPECT_EQ(status(), "idle");
+  hook("SessionEnd");
+  EXPECT_EQ(status(), "ended");
+}
+
+TEST_F(TranscriptHook, IsKeptAsItCame) {  // WORK-U2
+  std::string long_one = hook_text("PostToolUse", {{"tool_response", std::string(1'200'000, 'x')}});
+  std::string odd = "  " + hook_text("Stop", {{"unknown", "field"}}) + "\n";
+  EXPECT_EQ(send(long_one), Taken::kNew);
+  EXPECT_EQ(send(odd), Taken::kNew);
+  EXPECT_THAT(hooks(), ElementsAre(long_one, odd));
+  auto found = rows(hooks_key(data_key("default", session()->row.number)));
+  HookRow first = *decode<HookRow>(found.at(0).value);
+  EXPECT_EQ(first.type, "PostToolUse");
+  EXPECT_EQ(first.at, to_ns(kStart));
+}
+
+TEST_F(TranscriptHook, WhatCannotBeUnderstoodIsKeptAndChangesNothing) {  // WORK-U2
+  const Texts wrong = {"",
+                       "{",
+                       "not json",
+                       "[1]",
+                       "\"x\"",
+                       std::string("\xff\0", 2),
+                       "{}",
+                       "null",
+                       R"({"a":1}{"b"})",
+                       R"({"session_id":7})"};
+  for (const std::string& text : wrong) EXPECT_EQ(send(text), Taken::kNew) << text;
+  EXPECT_EQ(hooks_of(0), wrong);
+  EXPECT_THAT(session_ids(), IsEmpty());
+  EXPECT_THAT(log.entries().at(6), HasSubstr("a hook was refused: it has no session_id"));
+  EXPECT_EQ(log.entries().size(), wrong.size());
+  EXPECT_THAT(node->debouncers().keys(kDebouncer).value(), IsEmpty());
+}
+
+TEST_F(TranscriptHook, OfNobodyTheLastThousandAreKept) {  // WORK-U2
+  std::vector<Hook> many;
+  for (int i = 0; i < 1'005; ++i) many.push_back(transcripts().read(std::to_string(i), "id" + std::to_string(i)));
+  ASSERT_TRUE(transcripts().take("default", many));
+  Texts kept = hooks_of(0);
+  EXPECT_EQ(kept.size(), 1'000U);
+  EXPECT_EQ(kept.front(), "5");
+  EXPECT_EQ(kept.back(), "1004");
+  EXPECT_EQ(rows(tuple::pack_onto(root("default"), "seen")).size(), 1'000U) << "the ids go with them";
+}
+
+TEST_F(TranscriptHook, OfAnySizeIsTaken) {  // WORK-U2
+  const std::string huge(std::size_t{3} << 20, 'p');
+  for (std::string field : {"prompt", "hook_event_name", "cwd", "timestamp", "source", "transcript_path"}) {
+    auto taken = send(hook_text("UserPromptSubmit", {{"session_id", field}, {field, huge}}));
+    EXPECT_TRUE(taken) << field << ": " << to_string(taken.error());
+    EXPECT_THAT(hooks(field).at(0), HasSubstr(huge)) << field;
+  }
+  EXPECT_EQ(prompts("prompt").at(0), huge.substr(0, 500'000));
+  EXPECT_EQ(session("cwd")->row.project, "");
+}
+
+TEST_F(TranscriptHook, AnyIdIsTakenOnce) {  // WORK-U15
+  for (const std::string& id :
+       {std::string("\xff\0\x01", 3), std::string(std::size_t{3} << 20, 'i'), std::string("ü")}) {
+    EXPECT_EQ(send(hook_text("UserPromptSubmit", {{"prompt", "x"}}), id), Taken::kNew);
+    EXPECT_EQ(send(hook_text("UserPromptSubmit", {{"prompt", "x"}}), id), Taken::kDuplicate);
+  }
+  advance(std::chrono::hours(24 * 8));
+  EXPECT_THAT(rows(tuple::pack_onto(root("default"), "seen")), IsEmpty());
+}
+
+TEST_F(TranscriptHook, ASessionStaysInItsProject) {  // WORK-U3
+  hook("SessionStart");
+  advance(1min);
+  std::string other = directory + "/other.jsonl";
+  hook("PreToolUse", {{"cwd", "/home/me/shop/deep"}, {"transcript_path", other}});
+  EXPECT_EQ(session()->row.project, "/home/me/shop");
+  EXPECT_EQ(session()->row.transcript_path, other);
+  EXPECT_EQ(session()->row.created, to_ns(kStart));
+  EXPECT_EQ(session()->row.updated, to_ns(kStart + 1min));
+  ASSERT_EQ(projects().size(), 1U);
+  EXPECT_EQ(projects()[0].path, "/home/me/shop");
+  EXPECT_EQ(projects()[0].created, to_ns(kStart));
+  EXPECT_EQ(projects()[0].updated, to_ns(kStart + 1min));
+}
+
+TEST_F(TranscriptHook, WhatIsLeftOutErasesNothing) {  // WORK-U4
+  hook("UserPromptSubmit", {{"prompt", "hello"}});
+  ASSERT_EQ(send(R"({"hook_event_name":"Stop","session_id":"s","cwd":null,"transcript_path":null,"prompt":null})"),
+            Taken::kNew);
+  EXPECT_EQ(session()->row.project, "/home/me/shop");
+  EXPECT_EQ(session()->row.transcript_path, path());
+  EXPECT_EQ(session()->row.name, "hello");
+}
+
+TEST_F(TranscriptHook, PromptsComeWithAStartAndWithWhatIsAsked) {  // WORK-U4
+  hook("SessionStart", {{"source", "startup"}});
+  EXPECT_THAT(prompts(), ElementsAre(""));
+  hook("UserPromptSubmit", {{"prompt", "first"}});
+  hook("SessionStart", {{"source", "resume"}});
+  hook("UserPromptSubmit", {{"prompt", "second"}});
+  hook("Stop", {{"prompt", "no prompt of its own"}});
+  EXPECT_THAT(prompts(), ElementsAre("", "first", "second"));
+  EXPECT_EQ(session()->prompts[1].second.at, to_ns(kStart));
+}
+
+TEST_F(TranscriptHook, TheFirstPromptNamesTheSessionInTwoHundredCharacters) {  // WORK-U4
+  std::string long_one;
+  for (int i = 0; i < 250; ++i) long_one += "ü";
+  hook("SessionStart");
+  EXPECT_EQ(session()->row.name, "");
+  hook("UserPromptSubmit", {{"prompt", long_one}});
+  hook("UserPromptSubmit", {{"prompt", "another"}});
+  EXPECT_EQ(session()->row.name, long_one.substr(0, 400));
+}
+
+TEST_F(TranscriptHook, AStartRemovesOthersOfTheProjectThatOnlyStarted) {  // WORK-U5
+  hook("SessionStart", {{"session_id", "first"}});
+  hook("SessionStart", {{"session_id", "busy"}, {"cwd", "/tmp/x"}});
+  hook("UserPromptSubmit", {{"session_id", "busy"}, {"prompt", "work"}});
+  hook("SessionStart", {{"session_id", "elsewhere"}, {"cwd", "/home/me/other"}});
+  std::uint64_t number = session("first")->row.number;
+  hook("SessionStart", {{"session_id", "second"}});
+  hook("SessionStart", {{"session_id", "third"}, {"cwd", "/tmp/x"}});
+  hook("SessionStart", {{"session_id", "third"}, {"cwd", "/tmp/x"}, {"source", "clear"}});
+  advance(0s);
+  EXPECT_THAT(session_ids(), ElementsAre("busy", "elsewhere", "second", "third"));
+  EXPECT_THAT(rows(data_key("default", number)), IsEmpty());
+}
+
+TEST_F(TranscriptHook, SessionsWithoutAProjectAreNotOneProject) {  // WORK-U5
+  hook("SessionStart", {{"session_id", "first"}, {"cwd", ""}});
+  hook("SessionStart", {{"session_id", "second"}, {"cwd", ""}});
+  EXPECT_THAT(session_ids(), ElementsAre("first", "second"));
+}
+
+TEST_F(TranscriptHook, TheFeedTellsEachStatusWithTheNameOfTheProject) {  // WORK-U6, WORK-U12
+  hook("SessionStart", {{"cwd", "/home/me/shop/"}});
+  advance(1s);
+  hook("Notification", {{"notification_type", "permission_prompt"}});
+  hook("SessionStart", {{"session_id", "root"}, {"cwd", "/"}});
+  EXPECT_THAT(changes(), ElementsAre("started s shop at 03-01T00:00:00", "permission_needed s shop at 03-01T00:00:01",
+                                     "started root / at 03-01T00:00:01"));
+}
+
+TEST_F(TranscriptHook, WithAnIdIsTakenOnce) {  // WORK-U15
+  std::string text = hook_text("UserPromptSubmit", {{"prompt", "hello"}});
+  EXPECT_EQ(send(text, "one"), Taken::kNew);
+  EXPECT_EQ(send(text, "one"), Taken::kDuplicate);
+  EXPECT_EQ(send(text, "two"), Taken::kNew);
+  EXPECT_EQ(send(text, "one", "other"), Taken::kNew) << "another space";
+  EXPECT_EQ(send("nonsense", "bad"), Taken::kNew);
+  EXPECT_EQ(send("nonsense", "bad"), Taken::kDuplicate);
+  EXPECT_THAT(prompts(), ElementsAre("hello", "hello"));
+  EXPECT_EQ(hooks_of(0).size(), 1U);
+}
+
+TEST_F(TranscriptHook, WithTheSameTimeSessionAndTypeIsTakenOnce) {  // WORK-U15
+  const std::string time = "2026-03-01T00:00:00.123Z";
+  std::string text = hook_text("PreToolUse", {{"timestamp", time}});
+  EXPECT_EQ(send(text, "one"), Taken::kNew);
+  auto before = window();
+  EXPECT_EQ(send(text, "two"), Taken::kDuplicate);
+  EXPECT_EQ(window()->count, before->count);
+  EXPECT_EQ(send(hook_text("PostToolUse", {{"timestamp", time}})), Taken::kNew);
+  EXPECT_EQ(send(hook_text("PreToolUse", {{"timestamp", time}, {"session_id", "t"}})), Taken::kNew);
+  EXPECT_EQ(send(hook_text("PreToolUse", {{"timestamp", "2026-03-01T00:00:00.124Z"}})), Taken::kNew);
+  EXPECT_EQ(send(R"({"session_id":"s","hook_event_name":"Stop","timestamp":12})"), Taken::kNew);
+  EXPECT_EQ(send(R"({"session_id":"s","hook_event_name":"Stop","timestamp":12})"), Taken::kDuplicate);
+  EXPECT_EQ(send(hook_text("Stop")), Taken::kNew);
+  EXPECT_EQ(send(hook_text("Stop")), Taken::kNew) << "without a time nothing tells them apart";
+  EXPECT_EQ(hooks().size(), 6U);
+  EXPECT_EQ(rows(tuple::pack_onto(root("default"), "seen")).size(), 1U) << "what was not kept leaves nothing";
+}
+
+TEST_F(TranscriptHook, ABadPathIsRefusedAndTheRestIsTaken) {  // WORK-14
+  fs::create_directories(directory + "/folder");
+  fs::create_symlink(directory + "/loop", directory + "/loop");
+  fs::create_symlink("/etc", directory + "/out");
+  hook("SessionStart");
+  advance(2s);
+  for (const std::string& bad :
+       {std::string("/dev/null"), directory + "/folder", directory + "/loop", std::string("/etc/passwd"),
+        directory + "/out/passwd", directory + "/../../../etc/passwd", std::string("relative.jsonl")}) {
+    std::size_t said = log.entries().size();
+    hook("PreToolUse", {{"transcript_path", bad}});
+    ASSERT_EQ(log.entries().size(), said + 1) << bad;
+    EXPECT_THAT(log.entries().back(), HasSubstr("a hook was refused: the ")) << bad;
+    EXPECT_FALSE(window()) << bad;
+  }
+  EXPECT_EQ(session()->row.transcript_path, path());
+  EXPECT_EQ(status(), "active");
+  EXPECT_EQ(hooks().size(), 8U);
+}
+
+TEST_F(TranscriptHook, ASessionIdIsDataAndNeverAPath) {  // WORK-B12
+  hook("UserPromptSubmit", {{"session_id", "../../x"}, {"transcript_path", path()}, {"prompt", "hello"}});
+  append(path(), user("u1", "hello"));
+  advance(2s);
+  EXPECT_THAT(bodies("../../x"), ElementsAre("hello"));
+  EXPECT_THAT(session_ids(), ElementsAre("../../x"));
+  for (const std::string& bad : {std::string("a\nb"), std::string("\x7f"), std::string(201, 'x')}) {
+    ASSERT_EQ(send(hook_text("SessionStart", {{"session_id", bad}, {"transcript_path", path()}})), Taken::kNew);
+    EXPECT_THAT(log.entries().back(), HasSubstr("a hook was refused: the session has")) << bad;
+  }
+  EXPECT_THAT(session_ids(), ElementsAre("../../x"));
+  EXPECT_EQ(hooks_of(0).size(), 3U);
+}
+
+TEST_F(TranscriptHook, SpacesHaveSessionsOfTheirOwn) {  // WORK-13
+  append(path(), user("u1", "hello"));
+  std::string text = hook_text("UserPromptSubmit", {{"prompt", "hello"}});
+  ASSERT_EQ(send(text), Taken::kNew);
+  ASSERT_EQ(send(text, "", "other"), Taken::kNew);
+  advance(2s);
+  EXPECT_THAT(bodies("s"), ElementsAre("hello"));
+  EXPECT_THAT(bodies("s", "other"), ElementsAre("hello"));
+  remove("s");
+  advance(0s);
+  EXPECT_FALSE(session("s"));
+  EXPECT_THAT(bodies("s", "other"), ElementsAre("hello"));
+}
+
+TEST_F(TranscriptHook, SessionsAreListedByIdProjectAndStatus) {  // WORK-U3
+  for (std::string id : {"c", "a", "b", "d"})
+    hook("UserPromptSubmit", {{"session_id", id}, {"cwd", id == "b" ? "/b" : "/other"}, {"prompt", "x"}});
+  hook("Stop", {{"session_id", "d"}});
+  EXPECT_THAT(session_ids(), ElementsAre("a", "b", "c", "d"));
+  EXPECT_THAT(session_ids({.project = "/b"}), ElementsAre("b"));
+  EXPECT_THAT(session_ids({.status = "done"}), ElementsAre("d"));
+  EXPECT_THAT(session_ids({.project = "/other", .after = "a", .limit = 1}), ElementsAre("c"));
+}
+
+}  // namespace
+}  // namespace perdure::transcript
