@@ -145,6 +145,23 @@ test("a start takes away other sessions of the project that only started", async
   await daemon.refuse(404, "not_found", "GET", `${world.one("only started")}/messages`);
 });
 
+const goes = {
+  todo: "it goes, with all its messages"
+};
+for (const source of ["compact", "resume"])
+  test(`a start leaves a session that has messages, and that began again by ${source}`, goes, async () => {
+    const world = shared.apart();
+    const transcript = world.transcript();
+    transcript.append(said(`before ${source}`, 1, "x"));
+    await world.start("s", transcript);
+    await world.hook("s", "UserPromptSubmit", {prompt: "x"});
+    await world.advance("2s");
+    await daemon.expect(200, "PUT", `${world.one("s")}/favourite`);
+    await world.hook("s", "SessionStart", {source, cwd: "/code/shop"});
+    await world.hook("t", "SessionStart", {cwd: "/code/shop"});
+    assert.deepEqual((await world.sessions()).map((each) => each.id), ["s", "t"]);
+  });
+
 // WORK-U2.
 test("whatever a hook is, the session goes on, and what is wrong is logged", async () => {
   const world = shared.apart();
