@@ -44,6 +44,27 @@ test("the stream tells of sessions and of new messages, and resumes", async (t) 
   }
 });
 
+test("changes have the time of their happening", {todo: "they have that of the last hook"}, async (t) => {
+  const world = await Sessions.start(t);
+  const listener = await Listener.open(t, world.daemon, world.at("stream?session=s"));
+  await world.hook("s", "UserPromptSubmit", {prompt: "x"});
+  const ended = await world.advance("10m");
+  const removed = await world.advance("1m");
+  await world.daemon.expect(204, "DELETE", world.one("s"));
+  await listener.see(3);
+  assert.deepEqual(
+      listener.changes.slice(1).map((each) => [each.state, Date.parse(each.at)]),
+      [["ended", ended], ["removed", removed]]);
+});
+
+test("the stream tells of favourites", {todo: "nothing is told of them"}, async (t) => {
+  const world = shared.apart();
+  await world.hook("s", "UserPromptSubmit", {prompt: "x"});
+  const listener = await Listener.open(t, daemon, world.at("stream?session=s"));
+  await daemon.expect(200, "PUT", `${world.one("s")}/favourite`);
+  await until("something is told", () => listener.changes.length > 0, 500);
+});
+
 // WORK-U13.
 test("a title is told of as well", async (t) => {
   const world = shared.apart();
