@@ -185,6 +185,13 @@ export class Daemon {
     return answer;
   }
 
+  /// A function that waits until it has logged, from now on, what fits a pattern.
+  logs() {
+    const from = this.log.length;
+    return (pattern, what = "") =>
+               until(`${what} ${pattern} in the log`, () => pattern.test(this.log.slice(from)), 5_000);
+  }
+
   /// A socket to it, for what a client of HTTP would not send.
   raw() { return Raw.connect(this.port); }
 }

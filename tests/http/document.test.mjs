@@ -13,10 +13,14 @@ function routesOfSources() {
   const directory = fileURLToPath(sources);
   for (const file of readdirSync(directory).filter((name) => /^api_.*\.cc$/.test(name))) {
     const text = readFileSync(directory + file, "utf8");
-    const one = /const std::string one = "([^"]+)"/.exec(text)?.[1];
-    for (const [, method, path, more] of text.matchAll(
-             /\{"([A-Z]+)",\s*(one|"[^"]+")(?:\s*\+\s*"([^"]+)")?,\s*Load::/g))
-      routes.push(`${method} ${path === "one" ? one : path.slice(1, -1)}${more ?? ""}`);
+    // Paths that the table is made of: name = "/path", or name = another + "/path".
+    const names = {};
+    const path = (name, more) => (name ? names[name] : "") + (more ?? "");
+    for (const [, name, base, more] of text.matchAll(/\b(one|all) = (?:(all))?(?: \+ )?(?:"([^"]+)")?[,;]/g))
+      names[name] = path(base, more);
+    for (const [, method, name, more] of text.matchAll(
+             /\{"([A-Z]+)",\s*(?:(one|all)\b)?(?:\s*\+\s*)?(?:"([^"]+)")?,\s*Load::/g))
+      routes.push(`${method} ${path(name, more)}`);
   }
   return routes.sort();
 }
