@@ -1,5 +1,6 @@
 // What coding sessions have said.
 #include <algorithm>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/follow.h"
@@ -77,7 +78,15 @@ class Messages {
   Messages(Context& context, std::string session)
       : context_(context), session_(std::move(session)), printer_(context) {}
 
-  OrFailure<void> print_new() {
+  /// Those behind the last; then those whose time is before it, if some of the first `last` have not been printed.
+  OrFailure<void> print_new(std::uint64_t last = 0) {
+    if (auto good = print_after(); !good || printed_.size() >= last) return good;
+    after_.clear();
+    return print_after();
+  }
+
+ private:
+  OrFailure<void> print_after() {
     for (;;) {
       Target target = {context_.space(), "transcripts", "sessions", session_, "messages"};
       target.query("limit", "1000");
@@ -87,21 +96,23 @@ class Messages {
       const Value* items = answer->body.find("items");
       if (!items || !items->as_list() || items->as_list()->empty()) return {};
       for (const Value& message : *items->as_list()) {
+        after_ = text_of(message, "cursor");
+        if (!printed_.insert(text_of(message, "uuid")).second) continue;
         if (context_.json())
           context_.print(message.to_json());
         else
           printer_.print(message);
-        after_ = text_of(message, "cursor");
       }
       if (const Value* next = answer->body.find("next"); !next || next->is_null()) return {};
     }
   }
 
- private:
   Context& context_;
   const std::string session_;
   MessagePrinter printer_;
   std::string after_;
+  /// By uuid.
+  std::set<std::string> printed_;
 };
 
 OrFailure<void> show_messages(Context& context, const Arguments& arguments) {
@@ -112,8 +123,12 @@ OrFailure<void> show_messages(Context& context, const Arguments& arguments) {
   if (!arguments.has("follow")) return messages.print_new();
   Target target = {context.space(), "stream"};
   target.query("session", session);
-  auto show = [&messages](const StreamedEvent&) -> OrFailure<bool> {
-    if (auto good = messages.print_new(); !good) return std::unexpected(std::move(good.error()));
+  auto show = [&messages](const StreamedEvent& event) -> OrFailure<bool> {
+    auto change = Value::from_json(event.data);
+    const Value* last = change ? change->find("offset") : nullptr;
+    auto number = last ? last->as_integer() : nullptr;
+    if (auto good = messages.print_new(number ? static_cast<std::uint64_t>(*number) : 0); !good)
+      return std::unexpected(std::move(good.error()));
     return true;
   };
   // What was there before, and what came while nobody listened, is fetched once one does.

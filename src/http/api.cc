@@ -86,9 +86,11 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
   call->params = std::move(match.params);
   for (const auto& [name, value] : call->params)
     if (auto good = check_param(name, value); !good) return exchange->answer(problem(good.error()));
-  if (!admission_.enter(match.route->load, call->space_or_none()))
+  if (!admission_.enter(match.route->load, call->space_or_none())) {
+    if (match.route->when_busy) return exchange->answer(match.route->when_busy());
     return exchange->answer(
         problem(429, "limit_exceeded", "more requests are under way than this daemon takes on at once; try again"));
+  }
   auto visit = std::make_shared<Visit>(*this, *match.route, std::move(call));
   if (!exchange->request().body.empty() && !match.route->takes_any_body) {
     auto body = Value::from_json(exchange->request().body);

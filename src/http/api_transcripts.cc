@@ -23,6 +23,12 @@ using transcript::Transcripts;
 /// Of hooks, in one transaction: less than it may hold with one more, which has at most 8 MiB.
 constexpr std::size_t kSpooledBytes = 1 << 20;
 
+/// Whether it would be the same the next time.
+bool is_final(const Error& error) {
+  return !error.retryable() && error.outcome() == Outcome::kNone && error.code != ErrorCode::kStoreFull &&
+         error.code != ErrorCode::kClosed;
+}
+
 /// Whoever is hooked goes on, whatever became of the hook; the status says whether it is stored.
 Answer go_on(const Result<transcript::Taken>& taken) {
   Answer answer = ok(Value::Map{{"continue", true}});
@@ -39,6 +45,12 @@ void take_hook(Daemon& daemon, const CallPtr& call, Done done) {
   // Some may have found this daemon too busy.
   for (const std::string& path : daemon.spools)
     if (::access(path.c_str(), F_OK) == 0) return take_spools(daemon);
+}
+
+Response busy() {
+  Response response = to_response(Answer{.status = 429, .body = Value::Map{{"continue", true}}});
+  response.headers.add("Retry-After", "1");
+  return response;
 }
 
 Value project_json(const transcript::ProjectRow& row) {
@@ -114,6 +126,10 @@ Result<Answer> projects(Node& node, Transaction& txn, const Call& call) {
 Result<Answer> sessions(Node& node, Transaction& txn, const Call& call) {
   auto page = call.page();
   if (!page) return wrong(page);
+  if (auto status = call.query("status"); status && !transcript::is_status(*status))
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "status must be started, active, idle, permission_needed, done or ended; it is '" + std::string(*status) + "'");
   Transcripts::SessionQuery query{std::string(call.query("project").value_or("")),
                                   std::string(call.query("status").value_or("")), page->after, page->limit};
   auto found = node.transcripts().sessions(txn, call.space(), query);
@@ -182,7 +198,11 @@ void take_spools(Daemon& daemon) {
       }
       // What will never be taken must not hold up what is behind it.
       if (!session::check_short_name(space, "the space")) continue;
-      if (auto taken = transcripts.take(space, hooks); !taken) return taken;
+      if (auto taken = transcripts.take(space, hooks); !taken && !is_final(taken.error())) return taken;
+      // One by one, without those that will never be taken.
+      else if (!taken)
+        for (const auto& hook : hooks)
+          if (auto one = transcripts.take(space, {hook}); !one && !is_final(one.error())) return one;
     }
     return {};
   };
@@ -206,7 +226,7 @@ std::vector<Route> transcript_routes(Daemon& daemon) {
   const std::string all = "/v1/{space}/transcripts", one = all + "/sessions/{id}";
   return {
       {"POST", all + "/hooks", Load::kMore,
-       Slow{[&daemon](const CallPtr& call, Done done) { take_hook(daemon, call, std::move(done)); }}, true},
+       Slow{[&daemon](const CallPtr& call, Done done) { take_hook(daemon, call, std::move(done)); }}, true, busy},
       {"GET", all + "/projects", Load::kRead, looks(node, projects)},
       {"GET", all + "/sessions", Load::kRead, looks(node, sessions)},
       {"GET", one, Load::kRead, looks(node, session)},

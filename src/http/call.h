@@ -142,6 +142,8 @@ struct Route {
   std::variant<InTransaction, Asynchronous, WithOrWithoutKey, Blocking, Slow, Raw> handler;
   /// Its body is whatever it is, and its idempotency key is its own.
   bool takes_any_body = false;
+  /// What it answers under overload, if not a problem.
+  std::function<Response()> when_busy = {};
 };
 
 }  // namespace perdure::http

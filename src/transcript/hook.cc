@@ -2,6 +2,7 @@
 
 #include "base/rfc3339.h"
 #include "session/rows.h"
+#include "transcript/json_text.h"
 #include "transcript/lines.h"
 
 namespace perdure::transcript {
@@ -42,8 +43,8 @@ void read_fields(const Value& value, const std::vector<std::string>& roots, Hook
   auto session = text_at(value, "session_id");
   if (!session) {
     hook.problem = "it has no session_id";
-  } else if (auto good = session::check_name(*session, "the session"); !good) {
-    hook.problem = good.error().message;
+  } else if (auto good = session::check_name(*session, "the session"); !good || *session == "." || *session == "..") {
+    hook.problem = good ? "a session cannot be called '.' or '..'" : good.error().message;
   } else {
     hook.session = *session;
   }
@@ -97,7 +98,7 @@ void keep_project(Transaction& txn, std::string_view space, const std::string& p
   txn.set(key, encode(row));
 }
 
-/// Others of the project that have started, and never did anything.
+/// Others of the project that are no more than started, unless somebody wants to keep them.
 void remove_started(Transaction& txn, std::string_view space, const std::string& project, const std::string& but,
                     WallTime now) {
   if (project.empty()) return;
@@ -107,7 +108,7 @@ void remove_started(Transaction& txn, std::string_view space, const std::string&
     auto id = tuple::unpack_after<std::string>(started, row.key);
     if (!id || std::get<0>(*id) == but) continue;
     auto session = read<SessionRow>(txn, session_key(space, std::get<0>(*id)));
-    if (session) remove_session(txn, space, std::get<0>(*id), *session, now);
+    if (session && !session->favourite) remove_session(txn, space, std::get<0>(*id), *session, now);
   }
 }
 
@@ -151,6 +152,12 @@ Hook read_hook(std::string text, std::string id, const std::vector<std::string>&
   // It becomes part of a key, and of a row.
   if (!tuple::check_text(hook.id, "the id")) hook.id = printable(hook.id, hook.id.size());
   auto value = Value::from_json(hook.text);
+  if (!value) {
+    // Some who write them cut texts in the middle of a character.
+    std::string mended = hook.text;
+    mend_surrogates(mended);
+    if (mended != hook.text) value = Value::from_json(mended);
+  }
   if (!value)
     hook.problem = value.error().message;
   else if (!value->as_map())

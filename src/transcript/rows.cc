@@ -32,6 +32,10 @@ std::string_view first_bytes(std::string_view text, std::size_t count) {
   return text.substr(0, count);
 }
 
+bool is_status(std::string_view name) {
+  return std::ranges::find(kStatusNames, name) != kStatusNames.end();
+}
+
 std::string_view first_characters(std::string_view text, std::size_t count) {
   std::size_t at = 0;
   for (; at < text.size(); ++at) {
@@ -88,14 +92,28 @@ std::string_view last_component(std::string_view path) {
   return slash == std::string_view::npos || path.size() == 1 ? path : path.substr(slash + 1);
 }
 
-void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
-                 WallTime now) {
+namespace {
+
+void note(Transaction& txn, ChangeState state, std::string_view space, std::string_view id, const SessionRow& session,
+          WallTime now) {
   SystemAccess(txn).note({.type = ChangeType::kSession,
-                          .state = kChanges[static_cast<std::size_t>(session.status)],
+                          .state = state,
                           .space = space,
                           .name = last_component(session.project),
                           .id = id,
                           .at = now});
+}
+
+}  // namespace
+
+void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
+                 WallTime now) {
+  note(txn, kChanges[static_cast<std::size_t>(session.status)], space, id, session, now);
+}
+
+void note_favourite(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
+                    WallTime now) {
+  note(txn, ChangeState::kSet, space, id, session, now);
 }
 
 void note_messages(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,

@@ -38,6 +38,7 @@ namespace perdure::transcript {
 enum class Status { kStarted, kActive, kIdle, kPermissionNeeded, kDone, kEnded };
 /// "started", "permission_needed", ...
 std::string_view name_of(Status status);
+bool is_status(std::string_view name);
 
 /// A moment as rows have it, in nanoseconds.
 inline std::int64_t to_ns(WallTime time) {
@@ -235,6 +236,8 @@ std::string_view last_component(std::string_view path);
 /// Tells the feed of changes what became of a session: its status, or that it has `count` messages more, up to `last`.
 void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
                  WallTime now);
+void note_favourite(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
+                    WallTime now);
 void note_messages(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
                    std::uint64_t count, std::uint64_t last, WallTime now);
 

@@ -50,9 +50,13 @@ class Reading {
     queue::Claim claim{job_.id(), job_.token().stamp};
     auto body = [space, claim, batch, id = session_, number = number_, now = now_()](Transaction& txn) {
       SystemAccess access(txn);
-      if (queue::find_claim(txn, space, claim).standing != queue::Standing::kHeld)
-        access.refuse(queue::stale_claim(claim.id));
+      auto found = queue::find_claim(txn, space, claim);
+      if (found.standing != queue::Standing::kHeld) access.refuse(queue::stale_claim(claim.id));
       store_batch(txn, space, id, number, *batch, now);
+      // A run that gets on is not what its process died of, however often that has happened.
+      if (found.event->row.losses == 0 || batch->entries.empty()) return;
+      found.event->row.losses = 0;
+      txn.set(found.event->key, found.event->row.encode_as_it_is());
     };
     store_.transact_async(std::move(body), [pending = pending_](Result<void> done) { pending->set(std::move(done)); });
   }

@@ -13,6 +13,7 @@ namespace {
 /// The spaces that have had a hook.
 constexpr SettingsTable kSpaces("transcript-space");
 constexpr unsigned kRunsAtOnce = 4;
+constexpr int kLossesMax = 1'000;
 /// With so many bytes of what tools answered, a page of messages is full.
 constexpr std::size_t kResultBytes = std::size_t{4} << 20;
 constexpr TransactOptions kHookOptions = {.body = Body::kShort};
@@ -91,6 +92,8 @@ void Transcripts::take_in(Transaction& txn, std::string_view space, const Hook& 
   if (!kSpaces.read(txn, space, kDebouncer)) {
     kSpaces.write(txn, space, kDebouncer, Bytes());
     debouncers_.in(std::string(space)).set(txn, kDebouncer, options_.marker.settings);
+    // Processes that die again and again are no reason to leave a transcript unread.
+    queue_.in(std::string(space)).configure(txn, kDebouncer, WorkerSettings{.losses_max = kLossesMax});
   }
   taken = take_hook(txn, space, hook, debouncers_, clock_.now());
 }
@@ -199,6 +202,7 @@ Result<void> Transcripts::set_favourite(Transaction& txn, std::string_view space
   // It is looked after at once, as what is kept has changed.
   session->due = std::chrono::floor<std::chrono::milliseconds>(clock_.now().time_since_epoch()).count();
   write_session(txn, space, id, *session);
+  note_favourite(txn, space, id, *session, clock_.now());
   return {};
 }
 

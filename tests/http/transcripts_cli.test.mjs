@@ -124,7 +124,7 @@ test("perdure messages --follow goes on with what comes", async (t) => {
 
 test(
     "perdure messages --follow shows a message whose time is before the last",
-    {todo: "it goes on behind the latest time only"}, async (t) => {
+    async (t) => {
       const {world, transcript} = await withMessages(t);
       const args = ["messages", "s", "--follow", "--json", "--url", world.daemon.url, "--space", world.space];
       const following = new Command(t, world.home, args);
@@ -283,8 +283,7 @@ for (const [what, event] of [
          ],
          ["a session called ..", {session_id: "..", hook_event_name: "Stop"}]])
   test(
-      `${what} in the spool does not hold up what is behind it`, {todo: "nothing of the spool is ever taken"},
-      async (t) => {
+      `${what} in the spool does not hold up what is behind it`, async (t) => {
         const spool = spooling(t);
         await spool.prompt("before", "x");
         await until("it is in the spool", () => spool.lines() === 1);
