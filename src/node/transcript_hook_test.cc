@@ -48,9 +48,9 @@ TEST_F(TranscriptHook, TheStatusFollowsTheHooks) {  // WORK-U1
   EXPECT_EQ(status(), "permission_needed");
   hook("PostToolUse");
   EXPECT_EQ(status(), "active");
-  hook("Notification", {{"notification_type", "idle_prompt"}});
-  EXPECT_EQ(status(), "idle");
   hook("Notification", {{"notification_type", "auth_success"}});
+  EXPECT_EQ(status(), "active");
+  hook("Notification", {{"notification_type", "idle_prompt"}});
   EXPECT_EQ(status(), "idle");
   hook("SubagentStop");
   hook("PreCompact");
@@ -176,9 +176,11 @@ TEST_F(TranscriptHook, AStartRemovesOthersOfTheProjectThatOnlyStarted) {  // WOR
   hook("SessionStart", {{"session_id", "second"}});
   hook("SessionStart", {{"session_id", "third"}, {"cwd", "/tmp/x"}});
   hook("SessionStart", {{"session_id", "third"}, {"cwd", "/tmp/x"}, {"source", "clear"}});
-  advance(0s);
+  append(path("third"), user("u1", "it goes on"));
+  advance(2s);
   EXPECT_THAT(session_ids(), ElementsAre("busy", "elsewhere", "second", "third"));
   EXPECT_THAT(rows(data_key("default", number)), IsEmpty());
+  EXPECT_THAT(bodies("third"), ElementsAre("it goes on"));
 }
 
 TEST_F(TranscriptHook, SessionsWithoutAProjectAreNotOneProject) {  // WORK-U5
