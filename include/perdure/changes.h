@@ -45,8 +45,9 @@ struct Change {
   std::string name;  ///< Of the worker (of an event too), kind, debouncer, schedule, partition, or project.
   std::string id;    ///< Of the event, actor or session, or the key of a debouncer; empty where the name says it all.
   std::string state;
-  int attempt = 0;          ///< Of an event: how often it was begun. Of a dead letter of an actor: how often it failed.
-  std::uint64_t count = 0;  ///< Messages that were handled, touches of the window, times that fired, entries appended, messages.
+  int attempt = 0;  ///< Of an event: how often it was begun. Of a dead letter of an actor: how often it failed.
+  /// Messages that were handled, touches of the window, times that fired, entries that were appended, messages more.
+  std::uint64_t count = 0;
   std::optional<std::uint64_t> offset = {};  ///< Of a partition or session: that of the last.
   std::optional<Stamp> version = {};         ///< Of an actor, if it has a new one.
   std::string error = {};                    ///< The beginning of it.

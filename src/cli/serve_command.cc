@@ -61,7 +61,7 @@ std::vector<Command> serve_commands() {
         {"transcript-root", "DIR", "Read transcripts of sessions below this; below the home directory unless told",
          "PERDURE_TRANSCRIPT_ROOT", true},
         {"debounce-seconds", "N", "Read a transcript so long after the first hook of a burst; 2 unless told",
-         "DEBOUNCE_SECONDS"},
+         "PERDURE_DEBOUNCE_SECONDS"},
         {"hook-spool", "FILE", "Where hooks wait that find no daemon; beside the store unless told",
          "PERDURE_HOOK_SPOOL"},
         {"log-format", "FORMAT", "text or json", "PERDURE_LOG_FORMAT"},

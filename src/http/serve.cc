@@ -119,10 +119,13 @@ Result<AllowedTargets> allowed_targets(const ServeOptions& options) {
 }
 
 Result<transcript::TranscriptsOptions> transcript_options(const ServeOptions& options) {
-  auto marker = marker_preset(options.debounce_seconds);
+  std::string seconds = options.debounce_seconds;
+  // The name that others know it by.
+  if (const char* given = std::getenv("DEBOUNCE_SECONDS"); given && seconds.empty()) seconds = given;
+  auto marker = marker_preset(seconds);
   if (!marker) return std::unexpected(std::move(marker.error()));
   transcript::TranscriptsOptions made{
-      .roots = options.transcript_roots, .marker = std::move(*marker), .set_marker = !options.debounce_seconds.empty()};
+      .roots = options.transcript_roots, .marker = std::move(*marker), .set_marker = !seconds.empty()};
   const char* home = std::getenv("HOME");
   if (made.roots.empty() && home && *home) made.roots.emplace_back(home);
   return made;

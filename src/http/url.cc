@@ -69,7 +69,8 @@ Result<Url> Url::parse(std::string_view text) {
   } else {
     std::size_t colon = place.find(':');
     url.host = place.substr(0, colon);
-    if (!std::ranges::all_of(url.host, is_unreserved)) return wrong(text, "names a host with characters that no host can have");
+    if (!std::ranges::all_of(url.host, is_unreserved))
+      return wrong(text, "names a host with characters that no host can have");
     if (colon != std::string_view::npos) {
       port = place.substr(colon + 1);
       if (port.empty()) return wrong(text, "has a ':' without a port");

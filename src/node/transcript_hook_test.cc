@@ -126,13 +126,13 @@ TEST_F(TranscriptHook, ASessionStaysInItsProject) {  // WORK-U3
   hook("SessionStart");
   advance(1min);
   std::string other = directory + "/other.jsonl";
-  hook("PreToolUse", {{"cwd", "/home/me/shop/deep"}, {"transcript_path", other}});
-  EXPECT_EQ(session()->row.project, "/home/me/shop");
+  hook("PreToolUse", {{"cwd", "/users/me/shop/deep"}, {"transcript_path", other}});
+  EXPECT_EQ(session()->row.project, "/users/me/shop");
   EXPECT_EQ(session()->row.transcript_path, other);
   EXPECT_EQ(session()->row.created, to_ns(kStart));
   EXPECT_EQ(session()->row.updated, to_ns(kStart + 1min));
   ASSERT_EQ(projects().size(), 1U);
-  EXPECT_EQ(projects()[0].path, "/home/me/shop");
+  EXPECT_EQ(projects()[0].path, "/users/me/shop");
   EXPECT_EQ(projects()[0].created, to_ns(kStart));
   EXPECT_EQ(projects()[0].updated, to_ns(kStart + 1min));
 }
@@ -141,7 +141,7 @@ TEST_F(TranscriptHook, WhatIsLeftOutErasesNothing) {  // WORK-U4
   hook("UserPromptSubmit", {{"prompt", "hello"}});
   ASSERT_EQ(send(R"({"hook_event_name":"Stop","session_id":"s","cwd":null,"transcript_path":null,"prompt":null})"),
             Taken::kNew);
-  EXPECT_EQ(session()->row.project, "/home/me/shop");
+  EXPECT_EQ(session()->row.project, "/users/me/shop");
   EXPECT_EQ(session()->row.transcript_path, path());
   EXPECT_EQ(session()->row.name, "hello");
 }
@@ -171,7 +171,7 @@ TEST_F(TranscriptHook, AStartRemovesOthersOfTheProjectThatOnlyStarted) {  // WOR
   hook("SessionStart", {{"session_id", "first"}});
   hook("SessionStart", {{"session_id", "busy"}, {"cwd", "/tmp/x"}});
   hook("UserPromptSubmit", {{"session_id", "busy"}, {"prompt", "work"}});
-  hook("SessionStart", {{"session_id", "elsewhere"}, {"cwd", "/home/me/other"}});
+  hook("SessionStart", {{"session_id", "elsewhere"}, {"cwd", "/users/me/other"}});
   std::uint64_t number = session("first")->row.number;
   hook("SessionStart", {{"session_id", "second"}});
   hook("SessionStart", {{"session_id", "third"}, {"cwd", "/tmp/x"}});
@@ -190,7 +190,7 @@ TEST_F(TranscriptHook, SessionsWithoutAProjectAreNotOneProject) {  // WORK-U5
 }
 
 TEST_F(TranscriptHook, TheFeedTellsEachStatusWithTheNameOfTheProject) {  // WORK-U6, WORK-U12
-  hook("SessionStart", {{"cwd", "/home/me/shop/"}});
+  hook("SessionStart", {{"cwd", "/users/me/shop/"}});
   advance(1s);
   hook("Notification", {{"notification_type", "permission_prompt"}});
   hook("SessionStart", {{"session_id", "root"}, {"cwd", "/"}});

@@ -58,9 +58,9 @@ class TranscriptNode : public NodeFixture {
                              [&](Result<Taken> done) { taken.set_value(std::move(done)); });
     return taken.get_future().get();
   }
-  /// Of the session "s" of the project /home/me/shop, with its transcript; an empty field is left out.
+  /// Of the session "s" of the project /users/me/shop, with its transcript; an empty field is left out.
   std::string hook_text(const std::string& type, const Fields& fields = {}) {
-    Fields all = {{"hook_event_name", type}, {"session_id", "s"}, {"cwd", "/home/me/shop"}};
+    Fields all = {{"hook_event_name", type}, {"session_id", "s"}, {"cwd", "/users/me/shop"}};
     for (const auto& [name, value] : fields) all[name] = value;
     if (!all.contains("transcript_path")) all["transcript_path"] = path(all["session_id"]);
     Value::Map map;
