@@ -22,6 +22,7 @@ enum class Metric {
   kCommitDuration,
   kSyncDuration,
   kBatchTransactions,
+  kBatchesRemade,
   kStoreBytes,
   kPeerDeaths,
   kLeasesLost,

@@ -42,6 +42,8 @@ struct StoreOptions {
   /// LMDB only: with less room than this left, transactions of Reserve::kKeepOut are refused with kStoreFull, so that
   /// those that free space still fit.
   std::size_t reserve_bytes = std::size_t{16} << 20;
+  /// Servers across a network only: how much of the store this process keeps in memory, so as not to ask for it again.
+  std::size_t cache_bytes = std::size_t{128} << 20;
   /// Called once, on the commit thread, when the store has failed for good (a failed sync, say): to report it, before
   /// what `when_failed` says. It must not use the store, nor throw.
   std::function<void(const Error&)> on_fatal = {};

@@ -19,6 +19,7 @@ constexpr std::array kTable = {
     MetricInfo{kCommitDuration,    kHistogram, "perdure_commit_duration_seconds", "From handing a batch to the engine until its outcome, other processes' commits included.", {}, {}},
     MetricInfo{kSyncDuration,      kHistogram, "perdure_sync_duration_seconds",   "Writing one batch to the disk and syncing it.", {}, {}},
     MetricInfo{kBatchTransactions, kHistogram, "perdure_batch_transactions",      "Transactions in one batch.", {}, {}},
+    MetricInfo{kBatchesRemade,     kCounter,   "perdure_batches_remade_total",    "Batches made again because another process had committed first.", {}, {}},
     MetricInfo{kStoreBytes,        kGauge,     "perdure_store_bytes",             "Bytes of the data file that are in use or were.", {}, {}},
     MetricInfo{kPeerDeaths,        kCounter,   "perdure_peer_deaths_total",       "Other processes found to have ended without closing the store.", {}, {}},
     MetricInfo{kLeasesLost,        kCounter,   "perdure_leases_lost_total",       "Leases that were held by sessions when they were lost.", {}, {}},

@@ -28,6 +28,9 @@ class Call : public std::enable_shared_from_this<Call> {
   TransactionState& state() { return state_; }
   int conflicts() const { return conflicts_; }
   void count_conflict() { ++conflicts_; }
+  /// Snapshots that are taken from now on are newer than the call.
+  void note_fresh() { fresh_ = true; }
+  bool fresh() const { return fresh_; }
 
   /// The end: the caller gets its answer. At most once.
   virtual void answer(Result<Receipt> result) = 0;
@@ -51,6 +54,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const SteadyTime deadline_;
   TransactionState state_;
   int conflicts_ = 0;
+  bool fresh_ = false;
 };
 
 }  // namespace perdure

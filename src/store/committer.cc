@@ -11,8 +11,6 @@ namespace {
 
 /// Transactions in one batch: enough to make the sync cheap for each, few enough to answer soon.
 constexpr std::size_t kBatchMax = 4096;
-/// A batch that has grown beyond this takes no more: what it changes is in memory until the sync.
-constexpr std::size_t kBatchBytesMax = 16 << 20;
 /// Answers handed to one task of the scheduler.
 constexpr std::size_t kDeliveriesPerTask = 32;
 /// So few are applied in less time than it takes them to come again.
@@ -130,7 +128,7 @@ Result<Applied> Committer::apply(CommitView& view) {
   if (engine_.capabilities().unknown_commits) result = advance_batch_row(view);
   for (std::size_t i = 0; result && (i < batch_.size() || take_more()); ++i) {
     if (batch_[i]->phase == Call::Phase::kAnswered) continue;
-    if (batch_bytes_ > kBatchBytesMax) {
+    if (batch_bytes_ > engine_.capabilities().batch_bytes_max) {
       verdicts_[i].refusal = Refusal::kLater;
       continue;
     }
@@ -184,7 +182,8 @@ void Committer::finish(const Result<void>& outcome) {
   std::vector<Delivery> deliveries;
   deliveries.reserve(batch_.size());
   MutexLock lock(mutex_);
-  if (!outcome && outcome.error().code == ErrorCode::kStoreFull && batch_.size() > 1) {
+  bool did_not_fit = !outcome && (outcome.error().code == ErrorCode::kStoreFull || outcome.error().code == ErrorCode::kTooLarge);
+  if (did_not_fit && batch_.size() > 1) {
     // One large transaction must not take those down that would still fit: each is tried alone.
     alone_ = batch_.size();
     verdicts_.assign(batch_.size(), {.refusal = Refusal::kLater});

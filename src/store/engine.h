@@ -116,8 +116,12 @@ struct Capabilities {
   bool durable = true;
   /// Whether apply's reads cost a network round trip: then bodies are run before the commit, never inside it.
   bool remote = false;
+  /// A batch that has grown beyond this takes no more: what it changes is in memory until the sync.
+  std::size_t batch_bytes_max = 16 << 20;
   /// Whether `done` may say kCommitUnknown. The store then keeps a row with the number of its last batch.
   bool unknown_commits = false;
+  /// Whether a body that only reads may be run again, because its answer turned out to be of the past.
+  bool reads_may_rerun = false;
   /// Whether a thread may block until its call is answered. In a simulation one thread runs everything: it would wait
   /// for itself.
   bool blocking_calls = true;
@@ -129,10 +133,11 @@ class Engine {
   virtual const Capabilities& capabilities() const = 0;
 
   virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
-  /// Whether everything that the snapshot with this epoch shows is durable: a reader's answer must not be taken back by
-  /// a power cut.
+  /// Whether everything that the snapshot with this epoch shows is durable, and was the newest that there is when it was
+  /// taken: a reader's answer must neither be taken back by a power cut nor come from the past.
   virtual bool is_durable(std::uint64_t epoch) = 0;
-  /// Calls `then` on a thread of the engine, never inside this call, once it is.
+  /// Calls `then` on a thread of the engine, never inside this call, once that is known. kConflict: others have
+  /// committed since; snapshots that are taken from now on are newer than this call, and need not be asked about.
   virtual void when_durable(std::uint64_t epoch, std::move_only_function<void(Result<void>)> then) = 0;
   /// Begins to commit; one job at a time.
   virtual void commit(CommitJob& job) = 0;

@@ -223,25 +223,30 @@ std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& c
     call->rerun(scheduler_.now() + std::chrono::microseconds(scheduler_.random() % 1000));
     return std::nullopt;
   }
-  if (!ran) return std::unexpected(std::move(ran.error()));
+  if (!ran && state.given_up()) return std::unexpected(std::move(ran.error()));
   state.release_snapshot();
-  if (!state.writes().empty()) {
+  if (ran && !state.writes().empty()) {
     // Here it surely has no effect; once submitted, that might no longer be known.
     if (scheduler_.now() >= call->deadline()) return too_late(*call);
     committer_->submit(call);
     return std::nullopt;
   }
-  if (!state.epoch() || engine_->is_durable(*state.epoch())) return finish_read(*call, {});
-  wait_until_durable(call);
+  if (!state.epoch() || call->fresh() || engine_->is_durable(*state.epoch())) return finish_read(*call, std::move(ran));
+  wait_until_durable(call, std::move(ran));
   return std::nullopt;
 }
 
-void StoreImpl::wait_until_durable(const std::shared_ptr<Call>& call) {
+void StoreImpl::wait_until_durable(const std::shared_ptr<Call>& call, Result<void> ran) {
   auto answered = std::make_shared<std::atomic<bool>>(false);
-  auto answer = [this, call, answered](Result<void> durable) {
+  auto answer = [this, call, answered, ran = std::move(ran)](Result<void> durable) {
     if (answered->exchange(true)) return;
-    if (!call->runs_user_code()) return call->answer(finish_read(*call, std::move(durable)));
-    scheduler_.post([call, durable] { call->answer(finish_read(*call, durable)); });
+    if (!durable && durable.error().code == ErrorCode::kConflict) {
+      call->note_fresh();
+      return call->rerun(SteadyTime{});
+    }
+    const Result<void>& outcome = durable ? ran : durable;
+    if (!call->runs_user_code()) return call->answer(finish_read(*call, outcome));
+    scheduler_.post([call, outcome] { call->answer(finish_read(*call, outcome)); });
   };
   committer_->at_deadline(call->deadline(), [answer] {
     answer(fail(ErrorCode::kUnavailable,
@@ -250,8 +255,8 @@ void StoreImpl::wait_until_durable(const std::shared_ptr<Call>& call) {
   engine_->when_durable(*call->state().epoch(), std::move(answer));
 }
 
-Result<Receipt> StoreImpl::finish_read(Call& call, Result<void> durable) {
-  if (!durable) return std::unexpected(std::move(durable.error()));
+Result<Receipt> StoreImpl::finish_read(Call& call, Result<void> outcome) {
+  if (!outcome) return std::unexpected(std::move(outcome.error()));
   call.state().arm_watches(Version{});
   return Receipt{};
 }

@@ -70,9 +70,10 @@ class StoreImpl {
 
   /// Runs the body once. Answers the result if that was all; otherwise the committer, or a later run, will.
   std::optional<Result<Receipt>> advance(const std::shared_ptr<Call>& call);
-  /// Answers a read once a power cut cannot take back what it saw, or when its time is up.
-  void wait_until_durable(const std::shared_ptr<Call>& call);
-  static Result<Receipt> finish_read(Call& call, Result<void> durable);
+  /// Answers what rests on reads alone, once what it saw cannot be taken back by a power cut and is known not to be of
+  /// the past, or when its time is up.
+  void wait_until_durable(const std::shared_ptr<Call>& call, Result<void> ran);
+  static Result<Receipt> finish_read(Call& call, Result<void> outcome);
   SteadyTime deadline_of(const TransactOptions& options);
   Call::Feed feed() const { return options_.changes_kept > Duration::zero() ? Call::Feed::kOn : Call::Feed::kOff; }
   /// Counts a call as inside, unless the store takes none.

@@ -40,6 +40,8 @@ class TransactionState {
   /// Whether it was given up because of what others did, and is to be run again. An error that the body itself returned
   /// never says so, whatever its code.
   bool beaten() const { return error_ && error_->code == ErrorCode::kConflict; }
+  /// Whether the store gave it up, for whatever reason; otherwise an error is the body's own, made of what it read.
+  bool given_up() const { return error_.has_value(); }
   /// Gives the snapshot back early: nothing is held while the commit is waited for.
   void release_snapshot() { snapshot_.reset(); }
   /// Which of its reads a transaction depends on.

@@ -5,6 +5,8 @@
 #include "conformance/conformance.h"
 #include "store/lmdb/lmdb_engine.h"
 #include "store/memory/memory_engine.h"
+#include "store/remote/memory_server.h"
+#include "store/remote/remote_engine.h"
 
 namespace perdure::conformance {
 
@@ -13,6 +15,15 @@ const std::vector<EngineUnderTest> kEngines = {
     {"memory",
      [](const std::filesystem::path&, Scheduler& scheduler, const StoreOptions&) -> Result<std::unique_ptr<Engine>> {
        return std::make_unique<memory::MemoryEngine>(scheduler);
+     }},
+    {"remote",
+     [](const std::filesystem::path& directory, Scheduler& scheduler, const StoreOptions& options) {
+       static std::map<std::filesystem::path, std::shared_ptr<remote::MemoryStore>> servers;
+       auto& store = servers[directory];
+       if (!store) store = std::make_shared<remote::MemoryStore>();
+       auto server = std::make_unique<remote::MemoryServer>(store);
+       // So little that all of it happens in every test: folding, forgetting, asking again.
+       return remote::RemoteEngine::open(std::move(server), scheduler, options, {.fold_bytes = 2000});
      }},
     {"lmdb", [](const std::filesystem::path& directory, Scheduler& scheduler,
                 const StoreOptions& options) { return lmdb::open_engine(directory, scheduler, options); }},

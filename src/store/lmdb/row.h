@@ -1,21 +1,16 @@
-// A row as LMDB holds it: eight bytes of version, four of checksum, then the value. The checksum covers key, version
-// and value, so that a flipped bit is found when the row is read, and a row under the wrong key too.
+// A row as LMDB holds it: eight bytes of version, four of checksum, then the value.
 #pragma once
 
 #include <cstring>
 
 #include "base/endian.h"
-#include "base/hash.h"
 #include "perdure/bytes.h"
 #include "perdure/version.h"
+#include "store/row_checksum.h"
 
 namespace perdure::lmdb {
 
 inline constexpr std::size_t kRowHeader = 12;
-
-inline std::uint32_t row_checksum(BytesView key, Version version, BytesView value) {
-  return static_cast<std::uint32_t>(hash64(value, hash64(key, version.number)));
-}
 
 /// Writes kRowHeader + value.size() bytes to `out`.
 inline void encode_row(char* out, BytesView key, Version version, BytesView value) {

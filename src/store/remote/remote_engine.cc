@@ -1,0 +1,210 @@
+#include "store/remote/remote_engine.h"
+
+#include <set>
+#include <utility>
+
+#include "store/ranges.h"
+#include "store/report.h"
+
+namespace perdure::remote {
+namespace {
+
+Capabilities capabilities_of(const ServerLimits& server) {
+  Capabilities capabilities;
+  capabilities.name = server.name;
+  capabilities.limits.transaction_bytes_max = server.transaction_bytes_max;
+  capabilities.limits.clear_range_rows_max = server.clear_range_rows_max;
+  capabilities.batch_bytes_max = std::min(capabilities.batch_bytes_max, server.entry_bytes_max / 2);
+  capabilities.unknown_commits = true;
+  capabilities.reads_may_rerun = true;
+  return capabilities;
+}
+
+Error newer() {
+  return {ErrorCode::kConflict, "the store has moved on since this was read"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> RemoteEngine::open(std::unique_ptr<RowServer> server, Scheduler& scheduler,
+                                                   const StoreOptions& store_options, const RemoteOptions& options) {
+  std::unique_ptr<RemoteEngine> engine(new RemoteEngine(std::move(server), scheduler, store_options, options));
+  if (auto there = engine->replica_.follow(); !there) return std::unexpected(std::move(there.error()));
+  engine->replica_.server().listen([engine = engine.get()](Version reached) { engine->news_of(reached); });
+  engine->fold_if_due();
+  return engine;
+}
+
+RemoteEngine::RemoteEngine(std::unique_ptr<RowServer> server, Scheduler& scheduler, const StoreOptions& store_options,
+                           const RemoteOptions& options)
+    : store_options_(store_options),
+      options_(options),
+      scheduler_(scheduler),
+      replica_(std::move(server), store_options.cache_bytes),
+      capabilities_(capabilities_of(replica_.server().limits())),
+      commit_lane_(scheduler.lane("perdure-commit")),
+      news_lane_(scheduler.lane("perdure-news")),
+      fold_lane_(scheduler.lane("perdure-fold")) {}
+
+RemoteEngine::~RemoteEngine() {
+  replica_.server().listen({});
+  // Each may hand something to the next.
+  commit_lane_.reset();
+  news_lane_.reset();
+  fold_lane_.reset();
+}
+
+void RemoteEngine::commit(CommitJob& job) {
+  commit_lane_->post([this, &job] {
+    job_ = &job;
+    make_batch();
+  });
+}
+
+void RemoteEngine::make_batch() {
+  batch_ = std::make_unique<BatchView>(replica_);
+  auto applied = job_->apply(*batch_);
+  if (batch_->beaten()) return make_batch();
+  if (!applied) return finish(std::unexpected(std::move(applied.error())));
+  bool nothing = *applied == Applied::kNothing;
+  commit_lane_->post([this, nothing] { nothing ? confirm_nothing() : append_batch(); });
+}
+
+/// Nothing is written, but somebody is told what was read.
+void RemoteEngine::confirm_nothing() {
+  auto now = replica_.follow();
+  if (!now) return finish(std::unexpected(std::move(now.error())));
+  if (*now != batch_->base()) return make_batch();
+  finish({});
+}
+
+void RemoteEngine::append_batch() {
+  if (replica_.unfolded_bytes() > options_.unfolded_bytes_max) {
+    MutexLock lock(mutex_);
+    parked_ = folding_;
+    if (parked_) return;
+  }
+  Version version = batch_->last_version();
+  LogEntry entry{version, encode_batch(batch_->writes(), version)};
+  std::size_t most = replica_.server().limits().entry_bytes_max;
+  if (entry.batch.size() > most)
+    return finish(fail(ErrorCode::kTooLarge, "a transaction of " + std::to_string(entry.batch.size()) +
+                                                 " bytes does not fit into the store on " + capabilities_.name +
+                                                 ", which takes " + std::to_string(most)));
+  SteadyTime sent = scheduler_.now();
+  auto appended = replica_.server().append(batch_->base(), entry);
+  if (!appended) return finish(std::unexpected(std::move(appended.error())));
+  if (!appended->done) return make_again(*appended);
+  observe(store_options_, Metric::kSyncDuration, seconds(scheduler_.now() - sent));
+  replica_.appended(batch_->writes(), version);
+  finish({});
+  fold_if_due();
+}
+
+void RemoteEngine::make_again(const Appended& answer) {
+  count(store_options_, Metric::kBatchesRemade, 1);
+  auto known = answer.instead ? replica_.take_in(*answer.instead) : Result<void>();
+  if (known && !answer.instead)
+    if (auto now = replica_.follow(); !now) known = std::unexpected(std::move(now.error()));
+  if (!known) return finish(std::move(known));
+  make_batch();
+}
+
+void RemoteEngine::finish(Result<void> outcome) {
+  batch_.reset();
+  std::exchange(job_, nullptr)->done(std::move(outcome));
+}
+
+void RemoteEngine::when_durable(std::uint64_t epoch, std::move_only_function<void(Result<void>)> then) {
+  MutexLock lock(mutex_);
+  waiters_.push_back({epoch, std::move(then)});
+  if (std::exchange(asking_, true)) return;
+  news_lane_->post([this] { ask_for_news(); });
+}
+
+void RemoteEngine::news_of(Version reached) {
+  if (reached != Version{} && reached <= replica_.version()) return;
+  MutexLock lock(mutex_);
+  if (std::exchange(asking_, true)) return;
+  news_lane_->post([this] { ask_for_news(); });
+}
+
+void RemoteEngine::ask_for_news() {
+  std::vector<Waiter> waiters;
+  {
+    // Whoever comes from here on is not served by this question.
+    MutexLock lock(mutex_);
+    asking_ = false;
+    waiters.swap(waiters_);
+  }
+  auto now = replica_.follow();
+  for (Waiter& waiter : waiters) {
+    if (!now)
+      waiter.then(std::unexpected(now.error()));
+    else
+      waiter.then(waiter.epoch == now->number ? Result<void>() : std::unexpected(newer()));
+  }
+  fold_if_due();
+}
+
+void RemoteEngine::fold_if_due() {
+  if (replica_.unfolded_bytes() < options_.fold_bytes) return;
+  MutexLock lock(mutex_);
+  if (std::exchange(folding_, true)) return;
+  fold_lane_->post([this] { fold(); });
+}
+
+void RemoteEngine::fold() {
+  Fold next = replica_.next_fold();
+  auto folded = replica_.server().fold(next);
+  if (!folded)
+    log(store_options_, LogLevel::kWarning, "store", "the log could not be folded into rows; that is tried again",
+        {{"error", to_string(folded.error())}});
+  else if (*folded)
+    replica_.folded(next.to);
+  else
+    (void)replica_.follow();  // Somebody else does it.
+  MutexLock lock(mutex_);
+  folding_ = false;
+  if (std::exchange(parked_, false)) commit_lane_->post([this] { append_batch(); });
+}
+
+Result<VerifyReport> RemoteEngine::verify(const std::function<void(double)>& progress) {
+  constexpr std::size_t kPage = 1000;
+  VerifyReport report;
+  auto problem = [&](const Error& error) {
+    if (++report.problem_count <= 100) report.problems.push_back(error.message);
+  };
+  // Everything that is in the log only is known here, and was checked on its way in.
+  std::set<Bytes> in_log;
+  for (const FoldedRow& row : replica_.next_fold().rows) {
+    in_log.insert(row.key);
+    if (!row.row) continue;
+    ++report.rows;
+    report.bytes += row.key.size() + row.row->value.size();
+  }
+  RangeRead page{KeyRange{}, {.limit = kPage}};
+  for (bool more = true; more;) {
+    auto moment = replica_.server().read(replica_.version(), {}, {&page, 1});
+    if (!moment) return std::unexpected(std::move(moment.error()));
+    std::vector<Row>& rows = moment->ranges.front();
+    more = rows.size() == kPage;
+    if (more) page.range.begin = next_key(rows.back().key);
+    for (Row& row : rows) {
+      if (in_log.contains(row.key)) continue;
+      ++report.rows;
+      report.bytes += row.key.size() + row.value.size();
+      if (auto value = open_value(row.key, {std::move(row.value), row.version}); !value) problem(value.error());
+    }
+    if (progress && !rows.empty()) progress(static_cast<double>(static_cast<unsigned char>(rows.back().key.front())) / 256);
+  }
+  if (progress) progress(1);
+  return report;
+}
+
+Result<void> RemoteEngine::backup(const std::string&) {
+  return fail(ErrorCode::kInvalidArgument, "a store on " + capabilities_.name +
+                                               " is backed up with the means of that server; see docs/operating.md");
+}
+
+}  // namespace perdure::remote

@@ -1,0 +1,67 @@
+// The part of a store that this process knows, and the server that knows the rest.
+//
+// All reads are of a view: what was shown when it was opened. What is not known is asked for, and the answer always
+// brings along what else has happened, so that the replica moves on; views stay where they are for as long as what they
+// show can be told.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "runtime/mutex.h"
+#include "store/remote/row_cache.h"
+
+namespace perdure::remote {
+
+/// Thread-safe. Reads may block for a round trip.
+class Replica {
+ public:
+  Replica(std::unique_ptr<RowServer> server, std::size_t cache_bytes);
+  ~Replica();
+
+  RowServer& server() { return *server_; }
+  Version version() PERDURE_EXCLUDES(mutex_);
+  /// A view of what is shown now; each is to be closed.
+  Version open_view() PERDURE_EXCLUDES(mutex_);
+  void close_view(Version at) PERDURE_EXCLUDES(mutex_);
+
+  /// Reads of a view. kConflict: what it showed is lost.
+  Result<std::optional<Versioned>> get(Version at, BytesView key) PERDURE_EXCLUDES(mutex_);
+  Result<Version> version_of(Version at, BytesView key) PERDURE_EXCLUDES(mutex_);
+  /// Sees to it that these keys and the beginnings of these ranges are known, in one round trip.
+  Result<void> fetch(Version at, std::span<const Bytes> keys, std::span<const RangeRead> reads) PERDURE_EXCLUDES(mutex_);
+  /// Calls `visit(key, row)` for the rows of `range` in order until it returns false, once for each. `visit` must not
+  /// use the replica.
+  Result<void> scan(Version at, KeyRange range, const RangeOptions& wanted, const RowCache::Visit& visit)
+      PERDURE_EXCLUDES(mutex_);
+
+  /// Asks for what is new; answers where the log ended some time during this call.
+  Result<Version> follow() PERDURE_EXCLUDES(mutex_);
+  Result<void> take_in(const Moment& moment) PERDURE_EXCLUDES(mutex_);
+  /// This process has appended this to what was shown.
+  void appended(const Writes& writes, Version version) PERDURE_EXCLUDES(mutex_);
+
+  std::size_t unfolded_bytes() PERDURE_EXCLUDES(mutex_);
+  /// Everything that is not folded.
+  Fold next_fold() PERDURE_EXCLUDES(mutex_);
+  void folded(Version to) PERDURE_EXCLUDES(mutex_);
+
+  void listen(ChangeListener* listener) PERDURE_EXCLUDES(listener_mutex_);
+
+ private:
+  /// Calls `use` with what is found, asking the server if need be.
+  template <class F>
+  auto find(Version at, BytesView key, F use) -> Result<decltype(use(nullptr))> PERDURE_EXCLUDES(mutex_);
+  /// Reads from the server what is asked for, and keeps it.
+  Result<void> load(std::span<const Bytes> keys, std::span<const RangeRead> reads) PERDURE_EXCLUDES(mutex_);
+  Result<void> keep(Moment& moment, std::span<const Bytes> keys, std::span<const RangeRead> reads)
+      PERDURE_REQUIRES(mutex_);
+
+  const std::unique_ptr<RowServer> server_;
+  Mutex mutex_;
+  RowCache cache_ PERDURE_GUARDED_BY(mutex_);
+  Mutex listener_mutex_;
+  ChangeListener* listener_ PERDURE_GUARDED_BY(listener_mutex_) = nullptr;
+};
+
+}  // namespace perdure::remote

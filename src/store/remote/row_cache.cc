@@ -1,0 +1,292 @@
+#include "store/remote/row_cache.h"
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+#include <utility>
+
+#include "base/assert.h"
+#include "store/remote/overlay.h"
+
+namespace perdure::remote {
+namespace {
+
+/// Behind every key that there can be: what ranges without an end end at.
+const Bytes kBehindAll(1024, '\xff');
+/// What an entry costs beside its bytes.
+constexpr std::size_t kEntryBytes = 160;
+/// What is kept for views at most; those that need more have been open for too long.
+constexpr std::size_t kOldBytesMax = 32 << 20;
+
+const Bytes& end_of(const KeyRange& range) {
+  return range.end.empty() ? kBehindAll : range.end;
+}
+
+}  // namespace
+
+std::size_t RowCache::size_of(const Entries::value_type& entry) {
+  return kEntryBytes + entry.first.size() + (entry.second.row ? entry.second.row->value.size() : 0);
+}
+
+Version RowCache::open_view() {
+  ++views_[version_];
+  return version_;
+}
+
+void RowCache::close_view(Version at) {
+  auto view = views_.find(at);
+  if (--view->second > 0) return;
+  views_.erase(view);
+  forget_old(views_.empty() ? version_ : views_.begin()->first);
+}
+
+void RowCache::keep_old(BytesView key, Version until) {
+  if (views_.empty()) return;
+  Found found = find_now(key);
+  bool known = found.known == Known::kYes;
+  Old old{until, known, known && found.row ? std::optional(*found.row) : std::nullopt};
+  old_bytes_ += kEntryBytes + key.size() + (old.row ? old.row->value.size() : 0);
+  old_[Bytes(key)].push_back(std::move(old));
+  old_order_.emplace_back(until, key);
+}
+
+void RowCache::forget_old(Version up_to) {
+  for (; !old_order_.empty() && old_order_.front().first <= up_to; old_order_.pop_front()) {
+    auto history = old_.find(old_order_.front().second);
+    const Old& oldest = history->second.front();
+    old_bytes_ -= kEntryBytes + history->first.size() + (oldest.row ? oldest.row->value.size() : 0);
+    history->second.erase(history->second.begin());
+    if (history->second.empty()) old_.erase(history);
+  }
+}
+
+const RowCache::Old* RowCache::seen_by(Version view, const std::vector<Old>& history) {
+  auto seen = std::ranges::find_if(history, [&](const Old& old) { return old.until > view; });
+  return seen == history.end() ? nullptr : &*seen;
+}
+
+RowCache::Found RowCache::find(Version at, BytesView key) {
+  if (at < views_from_) return {.known = Known::kLost};
+  if (auto history = old_.find(key); at != version_ && history != old_.end())
+    if (const Old* old = seen_by(at, history->second))
+      return {.known = old->known ? Known::kYes : Known::kLost, .row = old->row ? &*old->row : nullptr};
+  return find_now(key);
+}
+
+RowCache::Found RowCache::find_now(BytesView key) {
+  auto entry = entries_.lower_bound(key);
+  if (entry == entries_.end()) return {};
+  Entry& at = entry->second;
+  bool exact = entry->first == key;
+  if (exact ? !at.known : !at.joined) return {};
+  at.used = true;
+  return {.known = Known::kYes, .row = exact && at.row ? &*at.row : nullptr};
+}
+
+RowCache::Known RowCache::walk(Version at, KeyRange& range, Direction direction, const Visit& visit) {
+  if (at < views_from_) return Known::kLost;
+  if (at == version_ || old_.empty()) return walk_now(range, direction, visit);
+  auto then = differences(at, range);
+  if (!then) return Known::kLost;
+  Overlay overlay(*then, range, direction, visit);
+  Known known = walk_now(range, direction, [&](BytesView key, const Versioned& row) { return overlay.row(key, row); });
+  if (overlay.enough()) return Known::kYes;
+  overlay.end(known == Known::kYes ? nothing_left() : range);
+  return overlay.enough() ? Known::kYes : known;
+}
+
+std::optional<Writes> RowCache::differences(Version at, const KeyRange& range) const {
+  Writes then;
+  for (auto history = old_.lower_bound(range.begin); history != old_.end() && range.contains(history->first); ++history) {
+    const Old* old = seen_by(at, history->second);
+    if (!old) continue;
+    if (!old->known) return std::nullopt;
+    then.emplace_hint(then.end(), history->first, old->row);
+  }
+  return then;
+}
+
+RowCache::Known RowCache::walk_now(KeyRange& range, Direction direction, const Visit& visit) {
+  if (range.empty()) return Known::kYes;
+  return direction == Direction::kForward ? walk_forward(range, visit) : walk_back(range, visit);
+}
+
+RowCache::Known RowCache::walk_forward(KeyRange& range, const Visit& visit) {
+  for (auto entry = entries_.lower_bound(range.begin);; ++entry) {
+    // The stretch between what was seen and this entry.
+    if (entry == entries_.end() || (entry->first != range.begin && !entry->second.joined)) return Known::kNo;
+    entry->second.used = true;
+    if (entry->first >= end_of(range)) return Known::kYes;
+    range.begin = entry->first;
+    if (!entry->second.known) return Known::kNo;
+    if (entry->second.row && !visit(entry->first, *entry->second.row)) return Known::kYes;
+    range.begin.push_back('\0');
+    if (range.empty()) return Known::kYes;
+  }
+}
+
+RowCache::Known RowCache::walk_back(KeyRange& range, const Visit& visit) {
+  for (auto entry = entries_.lower_bound(end_of(range));;) {
+    if (entry == entries_.end() || !entry->second.joined) return Known::kNo;
+    --entry;
+    if (entry->first < range.begin) return Known::kYes;
+    entry->second.used = true;
+    range.end = entry->first + '\0';
+    if (!entry->second.known) return Known::kNo;
+    if (entry->second.row && !visit(entry->first, *entry->second.row)) return Known::kYes;
+    if (entry->first == range.begin) return Known::kYes;
+    range.end = entry->first;
+  }
+}
+
+Result<bool> RowCache::advance(const Moment& moment, const std::function<void(BytesView)>& changed) {
+  auto followed = follow(moment, changed);
+  if (followed) note_folded(moment.folded);
+  return followed;
+}
+
+Result<bool> RowCache::follow(const Moment& moment, const std::function<void(BytesView)>& changed) {
+  // Checked first, for what is half taken in cannot be taken back.
+  std::vector<std::pair<Version, Writes>> news;
+  bool lost = moment.trimmed > version_;
+  Version known = lost ? moment.folded : version_;
+  for (const LogEntry& entry : moment.log) {
+    if (entry.version <= known) continue;
+    auto writes = decode_batch(entry.batch, entry.version);
+    if (!writes) return std::unexpected(std::move(writes.error()));
+    known = entry.version;
+    news.emplace_back(entry.version, std::move(*writes));
+  }
+  if (moment.version > known)
+    return fail(ErrorCode::kCorrupt, "the log ends at " + std::to_string(moment.version.number) + ", and its entries at " +
+                                         std::to_string(known.number) + "; restore from a backup");
+  if (lost) {
+    entries_.clear();
+    unfolded_.clear();
+    bytes_ = unfolded_bytes_ = 0;
+    version_ = folded_ = moment.folded;
+    forget_old(moment.version);
+    views_from_ = moment.version;
+  }
+  for (auto& [version, writes] : news) {
+    if (changed && !lost)
+      for (const auto& [key, row] : writes) changed(key);
+    apply(writes, version);
+  }
+  return !lost;
+}
+
+void RowCache::apply(const Writes& writes, Version version) {
+  if (version <= version_) return;
+  version_ = version;
+  for (const auto& [key, row] : writes) {
+    std::size_t bytes = kEntryBytes + key.size() + (row ? row->value.size() : 0);
+    unfolded_.push_back({version, key, bytes});
+    unfolded_bytes_ += bytes;
+    keep_old(key, version);
+    set(key, row, version);
+  }
+  if (old_bytes_ <= kOldBytesMax) return;
+  views_from_ = version;
+  forget_old(version);
+}
+
+void RowCache::set(BytesView key, std::optional<Versioned> row, Version changed) {
+  auto entry = make(key);
+  bytes_ -= size_of(*entry);
+  bool joined = entry->second.joined;
+  entry->second = {.known = true, .joined = joined, .changed = changed, .row = std::move(row)};
+  bytes_ += size_of(*entry);
+}
+
+RowCache::Entries::iterator RowCache::make(BytesView key) {
+  auto next = entries_.lower_bound(key);
+  if (next != entries_.end() && next->first == key) return next;
+  bool joined = next != entries_.end() && next->second.joined;
+  auto entry = entries_.emplace_hint(next, Bytes(key), Entry{.joined = joined});
+  bytes_ += size_of(*entry);
+  return entry;
+}
+
+void RowCache::note_folded(Version folded) {
+  if (folded <= folded_) return;
+  folded_ = folded;
+  for (; !unfolded_.empty() && unfolded_.front().version <= folded; unfolded_.pop_front()) {
+    unfolded_bytes_ -= unfolded_.front().bytes;
+    auto entry = entries_.find(unfolded_.front().key);
+    if (entry != entries_.end()) drop_if_void(entry);
+  }
+}
+
+std::vector<FoldedRow> RowCache::unfolded() const {
+  std::set<BytesView> keys;
+  for (const Unfolded& write : unfolded_) keys.insert(write.key);
+  std::vector<FoldedRow> rows;
+  rows.reserve(keys.size());
+  for (BytesView key : keys) {
+    auto entry = entries_.find(key);
+    check(entry != entries_.end(), "a row that only the log has was forgotten");
+    const auto& row = entry->second.row;
+    rows.push_back({Bytes(key), row ? std::optional(Versioned{seal_value(key, *row), row->version}) : std::nullopt});
+  }
+  return rows;
+}
+
+bool RowCache::can_add(const Moment& moment) const {
+  check(moment.version <= version_, "rows of a moment that the cache has not been told of");
+  return moment.version >= folded_;
+}
+
+bool RowCache::add(const Moment& moment, BytesView key, std::optional<Versioned> row) {
+  if (!can_add(moment)) return false;
+  if (find_now(key).known != Known::kYes) set(key, std::move(row), Version{});
+  return true;
+}
+
+bool RowCache::add(const Moment& moment, const KeyRange& range, std::vector<Row> rows) {
+  if (!can_add(moment)) return false;
+  // What is known here already goes before what the server says: it is as new, or newer.
+  for (Row& row : rows) {
+    auto entry = make(row.key);
+    if (!entry->second.known) set(row.key, Versioned{std::move(row.value), row.version}, Version{});
+  }
+  auto begin = make(range.begin), end = make(end_of(range));
+  begin->second.known = true;
+  for (auto entry = std::next(begin); entry != end; ++entry) entry->second.known = entry->second.joined = true;
+  end->second.joined = true;
+  return true;
+}
+
+RowCache::Entries::iterator RowCache::drop_if_void(Entries::iterator entry) {
+  auto next = std::next(entry);
+  const Entry& at = entry->second;
+  bool is_void = at.known && !at.row && !pinned(at) && at.joined && next != entries_.end() && next->second.joined;
+  if (!is_void) return next;
+  bytes_ -= size_of(*entry);
+  return entries_.erase(entry);
+}
+
+RowCache::Entries::iterator RowCache::evict(Entries::iterator entry) {
+  bytes_ -= size_of(*entry);
+  auto next = entries_.erase(entry);
+  if (next != entries_.end()) next->second.joined = false;
+  return next;
+}
+
+void RowCache::trim() {
+  if (bytes_ <= bytes_max_) return;
+  // Twice around: the first time takes the marks of use away. Pinned entries stay whatever they take.
+  std::size_t looks = 2 * entries_.size();
+  auto entry = entries_.lower_bound(hand_);
+  for (; looks > 0 && bytes_ > bytes_max_ - bytes_max_ / 8; --looks) {
+    if (entry == entries_.end()) entry = entries_.begin();
+    if (entry == entries_.end()) break;
+    if (pinned(entry->second) || std::exchange(entry->second.used, false))
+      ++entry;
+    else
+      entry = evict(entry);
+  }
+  hand_ = entry == entries_.end() ? Bytes() : entry->first;
+}
+
+}  // namespace perdure::remote

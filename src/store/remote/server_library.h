@@ -1,0 +1,23 @@
+// Where the code for a kind of server comes from.
+//
+// The client libraries of databases are large and slow to load, and most who run perdure need none of them. So each kind
+// of server is a shared object of its own, perdure_postgres.so or perdure_etcd.so, that is loaded when a store is opened
+// there. It exports one function:
+//
+//   extern "C" void perdure_open_server(const ServerOptions& options, Result<std::unique_ptr<RowServer>>& opened);
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "store/remote/row_server.h"
+
+namespace perdure::remote {
+
+/// Loads perdure_KIND.so, once for the process, and opens a server with it. It is looked for in the directory that
+/// PERDURE_ENGINES names, and where builds and installations of perdure have it: beside the program and in its lib.
+/// Errors: kInvalidArgument if it is not there or of another perdure, and those of opening.
+Result<std::unique_ptr<RowServer>> open_server(std::string_view kind, const ServerOptions& options);
+
+}  // namespace perdure::remote
