@@ -59,9 +59,14 @@ void Committer::submit(std::shared_ptr<Call> call) {
   deliver({{std::move(call), Result<Receipt>(std::unexpected(std::move(refused)))}});
 }
 
-void Committer::at_deadline(SteadyTime when, Task task) {
+Executor::TimerId Committer::at_deadline(SteadyTime when, Task task) {
   MutexLock lock(mutex_);
-  if (timers_) timers_->at(when, std::move(task));
+  return timers_ ? timers_->at(when, std::move(task)) : 0;
+}
+
+void Committer::forget_deadline(Executor::TimerId timer) {
+  MutexLock lock(mutex_);
+  if (timers_) timers_->cancel(timer);
 }
 
 std::optional<Error> Committer::failure() {

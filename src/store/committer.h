@@ -35,8 +35,9 @@ class Committer final : private CommitJob {
   /// No timer of the committer runs after this, and it asks the engine for nothing more: the engine is about to go. No
   /// call is with the committer any more, but a batch whose callers were all answered may still be with the engine.
   void stop() PERDURE_EXCLUDES(mutex_);
-  /// Runs `task` at `when`, whatever callbacks do with the threads of the scheduler.
-  void at_deadline(SteadyTime when, Task task) PERDURE_EXCLUDES(mutex_);
+  /// Runs `task` at `when`, whatever callbacks do with the threads of the scheduler, unless it is taken back.
+  Executor::TimerId at_deadline(SteadyTime when, Task task) PERDURE_EXCLUDES(mutex_);
+  void forget_deadline(Executor::TimerId timer) PERDURE_EXCLUDES(mutex_);
   /// The error of a store that has failed for good.
   std::optional<Error> failure() PERDURE_EXCLUDES(mutex_);
 

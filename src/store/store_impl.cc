@@ -237,26 +237,41 @@ std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& c
 }
 
 void StoreImpl::wait_until_durable(const std::shared_ptr<Call>& call, Result<void> ran) {
-  auto answered = std::make_shared<std::atomic<bool>>(false);
-  auto answer = [this, call, answered, ran = std::move(ran)](Result<void> durable) {
-    if (answered->exchange(true)) return;
-    if (!durable && durable.error().code == ErrorCode::kConflict) {
-      call->note_fresh();
-      return call->rerun(SteadyTime{});
-    }
-    const Result<void>& outcome = durable ? ran : durable;
-    if (!call->runs_user_code()) return call->answer(finish_read(*call, outcome));
-    scheduler_.post([call, outcome] { call->answer(finish_read(*call, outcome)); });
+  // The deadline holds the call only through this, and so not for longer than it takes.
+  struct Waiting {
+    std::atomic<bool> over = false;
+    std::shared_ptr<Call> call;
+    Result<void> ran;
   };
-  committer_->at_deadline(call->deadline(), [answer] {
+  auto waiting = std::make_shared<Waiting>();
+  waiting->call = call;
+  waiting->ran = std::move(ran);
+  auto answer = [this, waiting](Result<void> durable) {
+    if (waiting->over.exchange(true)) return;
+    auto waiter = std::move(waiting->call);
+    if (!durable && durable.error().code == ErrorCode::kConflict) {
+      waiter->note_fresh();
+      return waiter->rerun(SteadyTime{});
+    }
+    Result<void> outcome = durable ? std::move(waiting->ran) : std::move(durable);
+    if (!waiter->runs_user_code()) return waiter->answer(finish_read(*waiter, std::move(outcome)));
+    scheduler_.post([waiter, outcome = std::move(outcome)] { waiter->answer(finish_read(*waiter, outcome)); });
+  };
+  auto timer = committer_->at_deadline(call->deadline(), [answer] {
     answer(fail(ErrorCode::kUnavailable,
-                "what was read is not known to be on the disk yet: another process may hold the store; try again"));
+                "what was read is not confirmed yet: another process may hold the store, or its server is away; try again"));
   });
-  engine_->when_durable(*call->state().epoch(), std::move(answer));
+  engine_->when_durable(*call->state().epoch(), [this, answer, timer](Result<void> durable) mutable {
+    committer_->forget_deadline(timer);
+    answer(std::move(durable));
+  });
 }
 
 Result<Receipt> StoreImpl::finish_read(Call& call, Result<void> outcome) {
-  if (!outcome) return std::unexpected(std::move(outcome.error()));
+  if (!outcome) {
+    call.state().reset();
+    return std::unexpected(std::move(outcome.error()));
+  }
   call.state().arm_watches(Version{});
   return Receipt{};
 }

@@ -64,7 +64,7 @@ void RemoteEngine::commit(CommitJob& job) {
 void RemoteEngine::make_batch() {
   batch_ = std::make_unique<BatchView>(replica_);
   auto applied = job_->apply(*batch_);
-  if (batch_->beaten()) return make_batch();
+  if (batch_->beaten()) return commit_lane_->post([this] { make_batch(); });
   if (!applied) return finish(std::unexpected(std::move(applied.error())));
   bool nothing = *applied == Applied::kNothing;
   commit_lane_->post([this, nothing] { nothing ? confirm_nothing() : append_batch(); });
