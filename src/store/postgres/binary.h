@@ -3,7 +3,7 @@
 
 #include <libpq-fe.h>
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,6 +15,9 @@ namespace perdure::postgres {
 /// What stands for $1, $2 and so on. What `bytes` is given must outlive it; arrays are copied.
 class Parameters {
  public:
+  Parameters() = default;
+  Parameters(Parameters&&) noexcept = default;
+  Parameters& operator=(Parameters&&) noexcept = default;
   Parameters& number(std::uint64_t value);
   Parameters& bytes(BytesView value);
   Parameters& null();
@@ -30,7 +33,7 @@ class Parameters {
   Parameters& add(const char* value, std::size_t size);
   Parameters& own(Bytes value);
 
-  std::deque<Bytes> owned_;  // Whose elements stay where they are.
+  std::list<Bytes> owned_;  // Whose elements stay where they are, also when it is moved.
   std::vector<const char*> values_;
   std::vector<int> lengths_;
   std::vector<int> formats_;
