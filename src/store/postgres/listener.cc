@@ -75,7 +75,7 @@ void Listener::loop() {
 }
 
 void Listener::hear(Connection& connection) {
-  if (!connection.run(text("LISTEN " + channel(target_)))) return;
+  if (!connection.run(text(listen_statement(target_)))) return;
   // What was notified before now has not been heard.
   ring(Version{});
   for (;;) {

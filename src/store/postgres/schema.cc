@@ -6,13 +6,18 @@
 namespace perdure::postgres {
 namespace {
 
-/// Stands for the schema in the statements below; replaced by its name.
-constexpr char kSchema = '@';
+/// A schema may be called like a word of SQL.
+std::string quoted(const Target& target) {
+  return '"' + target.schema + '"';
+}
 
+/// In the statements below, @ stands for the schema and # for the channel.
 std::string in_schema(std::string_view sql, const Target& target) {
   std::string text;
   for (char c : sql) {
-    if (c == kSchema) {
+    if (c == '@') {
+      text += quoted(target);
+    } else if (c == '#') {
       text += target.schema;
     } else {
       text += c;
@@ -56,7 +61,7 @@ constexpr std::array kStatements = {
     std::pair{kAppend,
               "WITH moved AS (UPDATE @.meta SET version = $2::bigint WHERE one AND version = $1::bigint RETURNING "
               "version), added AS (INSERT INTO @.log (version, batch) SELECT version, $3::bytea FROM moved) "
-              "SELECT pg_notify('@', version::text) FROM moved"},
+              "SELECT pg_notify('#', version::text) FROM moved"},
     std::pair{kMoment,
               "SELECT m.version, f.folded, f.trimmed, l.version, l.batch FROM @.meta m JOIN @.fold_state f ON f.one "
               "LEFT JOIN @.log l ON l.version > CASE WHEN $1::bigint >= f.trimmed THEN $1::bigint ELSE f.folded END "
@@ -108,7 +113,7 @@ Result<void> make_tables(Connection& connection, bool schema_is_there) {
   // Nodes that open at once make them one after another; the second finds that all is there.
   requests.push_back(text("SELECT pg_advisory_xact_lock(hashtextextended('perdure." + target.schema + "', 0))"));
   // Whoever may not make schemas is refused even if there is nothing to be made.
-  if (!schema_is_there) requests.push_back(text("CREATE SCHEMA IF NOT EXISTS " + target.schema));
+  if (!schema_is_there) requests.push_back(text("CREATE SCHEMA IF NOT EXISTS " + quoted(target)));
   for (const char* sql : kMake) requests.push_back(text(in_schema(sql, target)));
   requests.push_back(text("COMMIT"));
   auto made = connection.run(requests);
@@ -118,14 +123,14 @@ Result<void> make_tables(Connection& connection, bool schema_is_there) {
 
 }  // namespace
 
-std::string channel(const Target& target) {
-  return target.schema;
+std::string listen_statement(const Target& target) {
+  return "LISTEN " + quoted(target);
 }
 
 Result<void> make_schema(Connection& connection) {
   const Target& target = connection.target();
-  auto found = connection.run(text("SELECT to_regnamespace('" + target.schema + "') IS NOT NULL, to_regclass('" +
-                                   target.schema + ".meta') IS NOT NULL"));
+  auto found = connection.run(
+      text(in_schema("SELECT to_regnamespace('@') IS NOT NULL, to_regclass('@.meta') IS NOT NULL", target)));
   if (!found) return std::unexpected(std::move(found.error()));
   if (!found->truth(0, 1)) {
     if (auto made = make_tables(connection, found->truth(0, 0)); !made) return made;

@@ -21,8 +21,8 @@ Result<void> make_schema(Connection& connection);
 /// Makes a new connection know the statements below, and checks that the format is still ours.
 Result<void> prepare(Connection& connection);
 
-/// What NOTIFY says the new version on.
-std::string channel(const Target& target);
+/// To hear the version of each append, on a channel that is called like the schema.
+std::string listen_statement(const Target& target);
 
 // Names of prepared statements, with their parameters.
 inline constexpr const char* kAppend = "append";                    // expected, version, batch -> a row if it was done

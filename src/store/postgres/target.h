@@ -9,7 +9,7 @@ namespace perdure::postgres {
 
 struct Target {
   std::string conninfo;  ///< For libpq. May hold a password: never to be shown.
-  std::string schema;    ///< Of ours alone. Only lower-case letters, digits and '_': it needs no quotes in SQL.
+  std::string schema;    ///< Of ours alone: lower-case letters, digits and '_'.
   std::string user;      ///< Empty if the url leaves it to libpq.
   std::string name;      ///< "PostgreSQL at db.example:5432/app": for messages.
 };

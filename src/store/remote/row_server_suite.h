@@ -462,12 +462,16 @@ class BellBook {
       changed_.notify_all();
     };
   }
-  /// Whether it rings with at least `version` in time; the first ring of all may say 0 instead.
+  /// Whether it rings with at least `version` in time.
   bool wait_for(std::uint64_t version) {
-    return wait([version](std::uint64_t rung) { return rung >= version; });
+    return wait([&] { return std::ranges::any_of(rung_, [&](std::uint64_t rung) { return rung >= version; }); });
+  }
+  /// Whether it has rung with 0 so often.
+  bool wait_for_zeros(int times) {
+    return wait([&] { return std::ranges::count(rung_, 0u) >= times; });
   }
   bool wait_for_any() {
-    return wait([](std::uint64_t) { return true; });
+    return wait([&] { return !rung_.empty(); });
   }
   std::size_t count() {
     MutexLock lock(mutex_);
@@ -475,10 +479,10 @@ class BellBook {
   }
 
  private:
-  bool wait(const std::function<bool(std::uint64_t)>& is_it) {
+  bool wait(const std::function<bool()>& is_it) {
     SteadyTime until = steady_now() + kSuitePatience;
     MutexLock lock(mutex_);
-    while (std::ranges::none_of(rung_, is_it)) {
+    while (!is_it()) {
       if (steady_now() > until) return false;
       changed_.wait_until(lock, until);
     }
