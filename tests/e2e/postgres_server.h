@@ -22,13 +22,15 @@ namespace perdure::e2e {
 
 class PostgresServer {
  public:
-  /// Makes a cluster with the superuser postgres, who needs no password, and starts it.
+  /// Makes a cluster with the superuser postgres, and starts it. Nobody needs a password but the role with_password.
   PostgresServer() : port_(free_port()) {
     give_to_postgres(scratch_.path());
     run({tool("initdb"), "-D", data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"});
     std::ofstream(data() + "/postgresql.conf", std::ios::app)
         << "listen_addresses = '127.0.0.1'\nunix_socket_directories = '" << scratch_.path().string()
         << "'\nfsync = on\nmax_connections = 60\nlogging_collector = off\n";
+    std::string trust = read_whole(data() + "/pg_hba.conf");
+    write_whole(data() + "/pg_hba.conf", "host all with_password all scram-sha-256\n" + trust);
     start();
   }
   /// A standby of `primary`, as pg_basebackup makes it.
@@ -69,9 +71,6 @@ class PostgresServer {
         throw std::runtime_error("PostgreSQL does not start: " + log());
     }
   }
-  /// While it is stopped, nothing is heard of it. Its sessions are processes of their own, and go on.
-  void pause() { server_->signal(SIGSTOP); }
-  void resume() { server_->signal(SIGCONT); }
 
  private:
   static std::string tool(const std::string& name) { return std::string(PERDURE_POSTGRES_BIN) + "/" + name; }

@@ -6,6 +6,8 @@
 #include <libpq-fe.h>
 #include <poll.h>
 
+#include <sstream>
+
 #include "store/postgres/postgres_server.h"
 #include "store/remote/row_server_suite.h"
 
@@ -111,6 +113,29 @@ TEST(PostgresOpen, AnUnknownDatabaseOrUserIsSaidToBeSo) {
   Error user = error_of(the_server().url("", "nobody_here"));
   EXPECT_EQ(user.code, ErrorCode::kPermissionDenied) << user.message;
   EXPECT_THAT(user.message, HasSubstr("check user and password"));
+}
+
+TEST(PostgresOpen, AWrongPasswordIsSaidToBeSoAndNotShown) {
+  sql("CREATE ROLE with_password LOGIN SUPERUSER PASSWORD 'right'");
+  Error error = error_of(the_server().url("", "with_password:secret"));
+  EXPECT_EQ(error.code, ErrorCode::kPermissionDenied) << error.message;
+  EXPECT_THAT(error.message, HasSubstr("password authentication failed for user \"with_password\"; check"));
+  EXPECT_THAT(error.message, Not(HasSubstr("secret")));
+  EXPECT_EQ(error_of(the_server().url("", "with_password")).code, ErrorCode::kPermissionDenied);
+  EXPECT_TRUE(opened(the_server().url("perdure_schema=guarded", "with_password:right")));
+}
+
+TEST(PostgresOpen, SessionsDoNotDependOnWhatTheDatabaseHasAsDefaults) {
+  sql("CREATE ROLE odd LOGIN SUPERUSER");
+  for (std::string setting : {"synchronous_commit = off", "default_transaction_isolation = serializable",
+                              "search_path = nowhere", "statement_timeout = 1"})
+    sql("ALTER ROLE odd SET " + setting);
+  auto connection = postgres::Connection::open(*postgres::parse_target(the_server().url("", "odd")),
+                                               {"test", std::chrono::seconds(5), std::chrono::seconds(5)});
+  ASSERT_TRUE(connection) << connection.error().message;
+  EXPECT_EQ((*connection)->run(postgres::text("SHOW synchronous_commit"))->bytes(0, 0), "on");
+  EXPECT_EQ((*connection)->run(postgres::text("SHOW transaction_isolation"))->bytes(0, 0), "read committed");
+  EXPECT_EQ((*connection)->run(postgres::text("SHOW statement_timeout"))->bytes(0, 0), "5s");
 }
 
 TEST(PostgresOpen, EncryptionThatTheServerDoesNotOfferIsSaidToBeMissing) {
@@ -254,6 +279,75 @@ TEST(PostgresLoss, AnAppendThatWaitsTooLongForTheRowHasNoEffect) {
   EXPECT_TRUE(server->read({}, {}, {})) << "readers are not held up";
   PQclear(PQexec(holder.get(), "ROLLBACK"));
   EXPECT_TRUE(server->append({0}, {{1}, "x"})->done);
+}
+
+/// The processes on the server that have sessions of a lane.
+std::vector<pid_t> backends(const std::string& lane) {
+  std::string list =
+      sql("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE application_name = 'perdure " + lane + "'");
+  std::istringstream in(list);
+  std::vector<pid_t> pids;
+  for (pid_t pid; in >> pid;) pids.push_back(pid);
+  return pids;
+}
+
+TEST(PostgresLoss, AnAppendThatHangsIsUnknownAndComesTooLateAfterAFence) {
+  std::string url = the_server().url("perdure_schema=hangs");
+  Said said;
+  auto server = opened(url, said.sink());
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  std::vector<pid_t> stopped = backends("append");
+  ASSERT_EQ(stopped.size(), 1u);
+  kill(stopped[0], SIGSTOP);
+  SteadyTime begun = steady_now();
+  auto hung = server->append({1}, {{2}, "late"});
+  ASSERT_FALSE(hung);
+  EXPECT_EQ(hung.error().code, ErrorCode::kCommitUnknown) << hung.error().message;
+  EXPECT_LT(steady_now() - begun, std::chrono::seconds(8));
+  begun = steady_now();
+  EXPECT_FALSE(server->append({1}, {{2}, "at once"})) << "it was found away a moment ago";
+  EXPECT_FALSE(server->read({}, {}, {}));
+  EXPECT_LT(steady_now() - begun, std::chrono::milliseconds(500));
+  EXPECT_EQ(end_of_log(*server).number, 1u);
+  ASSERT_TRUE(server->append({1}, {{2}, "fence"})->done);
+  kill(stopped[0], SIGCONT);
+  for (SteadyTime until = steady_now() + kSuitePatience; backends("append").size() > 1 && steady_now() < until;)
+    poll(nullptr, 0, 5);
+  auto moment = server->read({1}, {}, {});
+  ASSERT_EQ(moment->log.size(), 1u);
+  EXPECT_EQ(moment->log[0].batch, "fence");
+  EXPECT_EQ(said.away, 1);
+  EXPECT_EQ(said.back, 1);
+}
+
+TEST(PostgresLoss, ACommitWithoutItsStandbyIsNotTakenForDurable) {
+  std::string url = the_server().url("perdure_schema=lonely");
+  auto server = opened(url);
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  sql("SELECT pg_reload_conf()");
+  std::atomic<bool> over = false;
+  Thread operator_thread;
+  operator_thread.start("operator", [&] {
+    while (!over)
+      sql("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'perdure append' AND "
+          "wait_event = 'SyncRep'");
+  });
+  ErrorCode code = ErrorCode::kNotFound;
+  std::uint64_t end = 1;
+  // The server may take a moment to read its settings again.
+  for (SteadyTime until = steady_now() + kSuitePatience; steady_now() < until; ++end) {
+    auto appended = server->append({end}, {{end + 1}, "x"});
+    if (appended) continue;
+    code = appended.error().code;
+    break;
+  }
+  over = true;
+  operator_thread.join();
+  sql("ALTER SYSTEM RESET synchronous_standby_names");
+  sql("SELECT pg_reload_conf()");
+  EXPECT_EQ(code, ErrorCode::kCommitUnknown);
+  EXPECT_EQ(end_of_log(*server).number, end + 1) << "it was committed, though on one machine only";
 }
 
 TEST(PostgresLoss, AFoldThatIsAbandonedLeavesNothingBehind) {

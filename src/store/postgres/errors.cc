@@ -36,7 +36,6 @@ Error with_code(const Target& target, std::string_view code, const std::string& 
     return {ErrorCode::kPermissionDenied, message + "; check user and password in the url, and pg_hba.conf"};
   if (code == "3D000") return {ErrorCode::kInvalidArgument, message + "; create it, or name another in the url"};
   if (code == "53100" || code == "53000") return {ErrorCode::kStoreFull, message + "; make room on the server's disk"};
-  if (code == "54000") return {ErrorCode::kTooLarge, message};
   if (code == "XX001" || code == "XX002")
     return {ErrorCode::kCorrupt, message + "; the server's own data is damaged, restore it from a backup"};
   if (code == "42P01" || code == "3F000" || code == "42703")

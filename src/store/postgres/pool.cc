@@ -20,7 +20,8 @@ Result<std::unique_ptr<Connection>> connect_ready(const Target& target, const La
 }
 
 Result<std::unique_ptr<Connection>> Pool::take() {
-  std::unique_ptr<Connection> dead;  // Ended outside of the lock.
+  if (auto good = reach_.check(); !good) return std::unexpected(std::move(good.error()));
+  std::vector<Idle> dead;  // Ended outside of the lock.
   {
     MutexLock lock(mutex_);
     SteadyTime until = steady_now() + lane_.patience;
@@ -33,10 +34,10 @@ Result<std::unique_ptr<Connection>> Pool::take() {
     }
     ++used_;
     while (!idle_.empty()) {
-      std::unique_ptr<Connection> found = std::move(idle_.back());
+      Idle found = std::move(idle_.back());
       idle_.pop_back();
-      if (found->still_there()) return found;
-      dead = std::move(found);
+      if (found.losses == reach_.losses() && found.connection->still_there()) return std::move(found.connection);
+      dead.push_back(std::move(found));
     }
   }
   auto made = connect_ready(target_, lane_, reach_);
@@ -50,14 +51,15 @@ void Pool::leave() {
   freed_.notify_one();
 }
 
-void Pool::give_back(std::unique_ptr<Connection> connection, const Error* error) {
+void Pool::give_back(std::unique_ptr<Connection> connection) {
   if (connection->broken()) {
-    if (connection->timed_out() && error) reach_.failed(*error);
+    // What the call that found it out says may be of its own: nobody else's commit is unknown.
+    if (connection->timed_out()) reach_.failed({ErrorCode::kUnavailable, target_.name + " does not answer"});
     connection.reset();
     return leave();
   }
   MutexLock lock(mutex_);
-  idle_.push_back(std::move(connection));
+  idle_.push_back({std::move(connection), reach_.losses()});
   --used_;
   freed_.notify_one();
 }

@@ -23,14 +23,18 @@ class Pool {
     auto connection = take();
     if (!connection) return std::unexpected(std::move(connection.error()));
     auto result = use(**connection);
-    give_back(std::move(*connection), result ? nullptr : &result.error());
+    give_back(std::move(*connection));
     return result;
   }
 
  private:
+  struct Idle {
+    std::unique_ptr<Connection> connection;
+    std::uint64_t losses;  ///< Of the reach, when it was last of use.
+  };
+
   Result<std::unique_ptr<Connection>> take();
-  Result<std::unique_ptr<Connection>> connect();
-  void give_back(std::unique_ptr<Connection> connection, const Error* error);
+  void give_back(std::unique_ptr<Connection> connection);
   void leave();
 
   const Target target_;
@@ -41,7 +45,7 @@ class Pool {
   CondVar freed_;
   std::size_t used_ PERDURE_GUARDED_BY(mutex_) = 0;
   /// The last one used is the next: the others may be ended by the server if they are never needed.
-  std::vector<std::unique_ptr<Connection>> idle_ PERDURE_GUARDED_BY(mutex_);
+  std::vector<Idle> idle_ PERDURE_GUARDED_BY(mutex_);
 };
 
 /// A connection that knows its statements, or why there is none; tells `reach` about it.

@@ -28,6 +28,11 @@ Result<void> Reach::check() {
   return {};
 }
 
+std::uint64_t Reach::losses() {
+  MutexLock lock(mutex_);
+  return losses_;
+}
+
 void Reach::reached() {
   {
     MutexLock lock(mutex_);
@@ -43,6 +48,7 @@ void Reach::failed(const Error& why) {
     MutexLock lock(mutex_);
     bool known = away_.has_value();
     away_ = why;
+    ++losses_;
     pause_ = std::clamp(pause_ * 2, kPauseMin, kPauseMax);
     next_try_ = steady_now() + pause_;
     if (known) return;

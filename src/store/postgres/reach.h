@@ -20,6 +20,8 @@ class Reach {
   Result<void> may_try();
   /// Fails if a connection need not even be tried.
   Result<void> check();
+  /// How often it was found away: connections from before that may be as dead as the one that found it out.
+  std::uint64_t losses();
   void reached();
   void failed(const Error& why);
 
@@ -30,6 +32,7 @@ class Reach {
   const LogSink log_;
   Mutex mutex_;
   std::optional<Error> away_ PERDURE_GUARDED_BY(mutex_);
+  std::uint64_t losses_ PERDURE_GUARDED_BY(mutex_) = 0;
   Duration pause_ PERDURE_GUARDED_BY(mutex_) = Duration::zero();
   /// Until then nobody tries: the pause has not passed, or somebody is at it.
   SteadyTime next_try_ PERDURE_GUARDED_BY(mutex_) = {};
