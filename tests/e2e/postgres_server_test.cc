@@ -92,6 +92,11 @@ TEST(PostgresOpen, UrlsThatCannotBeUsedAreRefusedWithWhatIsWrong) {
   Error unknown = error_of(the_server().url("no_such_option=1", "postgres:secret"));
   EXPECT_EQ(unknown.code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(unknown.message, Not(HasSubstr("secret")));
+  for (std::string query : {"sslmode=nonsense", "connect_timeout=soon", "target_session_attrs=nonsense"}) {
+    Error error = error_of(the_server().url(query));
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << error.message;
+    EXPECT_THAT(error.message, HasSubstr(query.substr(query.find('=') + 1)));
+  }
   Error scrambled = error_of("postgres://me:secret@[::1/x");
   EXPECT_EQ(scrambled.code, ErrorCode::kInvalidArgument) << scrambled.message;
   EXPECT_THAT(scrambled.message, Not(HasSubstr("secret")));

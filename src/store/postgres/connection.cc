@@ -67,12 +67,15 @@ Result<std::unique_ptr<Connection>> Connection::open(const Target& target, const
   std::unique_ptr<Connection> made(new Connection(target, lane, connect(target, lane)));
   PGconn* raw = made->raw();
   if (!raw) return fail(ErrorCode::kUnavailable, "there is no memory for a connection to " + target.name);
+  std::string why = PQerrorMessage(raw);
   if (PQstatus(raw) != CONNECTION_OK && steady_now() - begun < kQuickFailure) {
     // Once more, as only now it can be asked to tell the server's code with the reason.
     PQsetErrorVerbosity(raw, PQERRORS_VERBOSE);
     PQreset(raw);
+    // Of what is wrong with the url it speaks only once.
+    if (*PQerrorMessage(raw)) why = PQerrorMessage(raw);
   }
-  if (PQstatus(raw) != CONNECTION_OK) return std::unexpected(connect_error(target, PQerrorMessage(raw)));
+  if (PQstatus(raw) != CONNECTION_OK) return std::unexpected(connect_error(target, why.c_str()));
   if (int version = PQserverVersion(raw); version < kOldestServer)
     return fail(ErrorCode::kUnsupportedFormat, target.name + " is version " + std::to_string(version / 10000) +
                                                    "; perdure needs PostgreSQL 12 or newer");

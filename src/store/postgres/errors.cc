@@ -71,10 +71,11 @@ Error connect_error(const Target& target, const char* message) {
   auto says = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
   if (says("session is read-only") || says("in hot standby mode")) return with_code(target, "25006", why);
   if (says("no password supplied") || says("password")) return with_code(target, "28P01", why);
-  if (says("SSL") || says("certificate") || says("tls"))
+  if (says("SSL") || says("ssl") || says("certificate"))
     return {ErrorCode::kInvalidArgument,
             target.name + ": " + why + "; check sslmode, sslrootcert, sslcert and sslkey in the url"};
-  if (says("invalid ") && says("option")) return {ErrorCode::kInvalidArgument, target.name + ": " + why};
+  if (says("invalid ") && (says("option") || says("value")))
+    return {ErrorCode::kInvalidArgument, target.name + ": " + why};
   return {ErrorCode::kUnavailable, target.name + " cannot be reached: " + why};
 }
 
