@@ -62,11 +62,12 @@ endfunction()
 
 # perdure_test(store_test SOURCES a_test.cc LIBS perdure_store): one binary, each TEST a ctest of its own.
 # LABELS say what kind of test it is; TIMEOUT is in seconds for each TEST; SERIAL ones run with no other beside them.
+# WHOLE makes one ctest of the binary, for tests that share something which takes long to start.
 function(perdure_test name)
   if(NOT PERDURE_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;WHOLE" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -75,6 +76,11 @@ function(perdure_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE perdure_flags ${ARG_LIBS} GTest::gtest_main GTest::gmock)
+  if(ARG_WHOLE)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" RUN_SERIAL ${ARG_SERIAL})
+    return()
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
                                                            RUN_SERIAL ${ARG_SERIAL})
 endfunction()

@@ -1,0 +1,95 @@
+#include "store/postgres/listener.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "store/postgres/pool.h"
+#include "store/postgres/schema.h"
+
+namespace perdure::postgres {
+namespace {
+
+constexpr Duration kPauseMin = std::chrono::milliseconds(50), kPauseMax = std::chrono::seconds(1);
+/// After so long without a word the server is asked whether it is there: notifications may be few.
+constexpr Duration kQuiet = std::chrono::seconds(5);
+
+const Lane kLane = {.name = "listen", .patience = std::chrono::seconds(5), .statement_limit = std::chrono::seconds(4)};
+
+Version version_in(const char* text) {
+  Version version;
+  std::from_chars(text, text + std::strlen(text), version.number);
+  return version;
+}
+
+}  // namespace
+
+Listener::Listener(const Target& target, Reach& reach)
+    : target_(target), reach_(reach), end_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Listener::~Listener() {
+  std::uint64_t one = 1;
+  (void)!write(end_, &one, sizeof one);
+  thread_.join();
+  close(end_);
+}
+
+void Listener::listen(std::function<void(Version)> bell) {
+  // The bell is rung under the lock, so that one that is ringing is waited for.
+  MutexLock lock(mutex_);
+  bell_ = std::move(bell);
+  if (!bell_ || started_) return;
+  started_ = true;
+  thread_.start("perdure-pg-bell", [this] { loop(); });
+}
+
+void Listener::ring(Version reached) {
+  MutexLock lock(mutex_);
+  if (bell_) bell_(reached);
+}
+
+Listener::Waited Listener::wait(int socket, Duration time) {
+  pollfd polled[] = {{end_, POLLIN, 0}, {socket, POLLIN, 0}};
+  auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  int ready = poll(polled, 2, static_cast<int>(ms));
+  if (polled[0].revents != 0) return Waited::kEnd;
+  return ready > 0 ? Waited::kHeard : Waited::kQuiet;
+}
+
+void Listener::loop() {
+  Duration pause = kPauseMin;
+  while (wait(-1, Duration::zero()) != Waited::kEnd) {
+    auto connection = connect_ready(target_, kLane, reach_);
+    if (connection) {
+      pause = kPauseMin;
+      hear(**connection);
+    }
+    connection = {};
+    if (wait(-1, pause) == Waited::kEnd) return;
+    pause = std::min(pause * 2, kPauseMax);
+  }
+}
+
+void Listener::hear(Connection& connection) {
+  if (!connection.run(text(listen_statement(target_)))) return;
+  // What was notified before now has not been heard.
+  ring(Version{});
+  for (;;) {
+    Waited waited = wait(PQsocket(connection.raw()), kQuiet);
+    if (waited == Waited::kEnd) return;
+    if (waited == Waited::kHeard && PQconsumeInput(connection.raw()) != 1) return;
+    if (waited == Waited::kQuiet && !connection.run(prepared(kVersion))) return;
+    Version newest;
+    while (PGnotify* notified = PQnotifies(connection.raw())) {
+      newest = std::max(newest, version_in(notified->extra));
+      PQfreemem(notified);
+    }
+    if (newest.number > 0) ring(newest);
+  }
+}
+
+}  // namespace perdure::postgres

@@ -1,0 +1,43 @@
+// Hears what is notified on the channel of the schema, on a connection and a thread of its own.
+#pragma once
+
+#include <functional>
+
+#include "perdure/version.h"
+#include "runtime/mutex.h"
+#include "runtime/thread.h"
+#include "store/postgres/connection.h"
+#include "store/postgres/reach.h"
+
+namespace perdure::postgres {
+
+class Listener {
+ public:
+  Listener(const Target& target, Reach& reach);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  /// As RowServer::listen. The thread starts with the first bell.
+  void listen(std::function<void(Version)> bell);
+
+ private:
+  enum class Waited { kHeard, kQuiet, kEnd };
+
+  void loop();
+  /// Listens until the connection is lost or the end has come.
+  void hear(Connection& connection);
+  /// Until something comes on `socket` (-1 for none), for a while, or to the end.
+  Waited wait(int socket, Duration time);
+  void ring(Version reached);
+
+  const Target target_;
+  Reach& reach_;
+  const int end_;  ///< An eventfd: readable when the loop is to end.
+  Mutex mutex_;
+  bool started_ PERDURE_GUARDED_BY(mutex_) = false;
+  std::function<void(Version)> bell_ PERDURE_GUARDED_BY(mutex_);
+  Thread thread_;
+};
+
+}  // namespace perdure::postgres

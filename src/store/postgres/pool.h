@@ -1,0 +1,54 @@
+// Connections of one lane: made when they are needed, kept, and given to one user at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/mutex.h"
+#include "store/postgres/connection.h"
+#include "store/postgres/reach.h"
+
+namespace perdure::postgres {
+
+class Pool {
+ public:
+  Pool(const Target& target, Lane lane, Reach& reach) : target_(target), lane_(std::move(lane)), reach_(reach) {}
+
+  /// Runs `use` with a connection that is ready; blocks until one is free, for as long as the lane has patience. If
+  /// the connection breaks, it is dropped, and a server that was silent counts as away. Errors: those of `use`, and
+  /// kUnavailable without a connection.
+  template <class T>
+  Result<T> with(const std::function<Result<T>(Connection&)>& use) {
+    auto connection = take();
+    if (!connection) return std::unexpected(std::move(connection.error()));
+    auto result = use(**connection);
+    give_back(std::move(*connection));
+    return result;
+  }
+
+ private:
+  struct Idle {
+    std::unique_ptr<Connection> connection;
+    std::uint64_t losses;  ///< Of the reach, when it was last of use.
+  };
+
+  Result<std::unique_ptr<Connection>> take();
+  void give_back(std::unique_ptr<Connection> connection);
+  void leave();
+
+  const Target target_;
+  const Lane lane_;
+  Reach& reach_;
+
+  Mutex mutex_;
+  CondVar freed_;
+  std::size_t used_ PERDURE_GUARDED_BY(mutex_) = 0;
+  /// The last one used is the next: the others may be ended by the server if they are never needed.
+  std::vector<Idle> idle_ PERDURE_GUARDED_BY(mutex_);
+};
+
+/// A connection that knows its statements, or why there is none; tells `reach` about it.
+Result<std::unique_ptr<Connection>> connect_ready(const Target& target, const Lane& lane, Reach& reach);
+
+}  // namespace perdure::postgres

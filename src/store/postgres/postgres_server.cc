@@ -1,0 +1,74 @@
+#include "store/postgres/postgres_server.h"
+
+#include "store/postgres/schema.h"
+
+namespace perdure::postgres {
+namespace {
+
+using std::chrono::seconds;
+
+// The server gives up an append a little before we do: then it is known to have no effect.
+const Lane kReads = {.name = "read", .patience = seconds(5), .statement_limit = seconds(60), .size = 8};
+const Lane kAppends = {.name = "append", .patience = seconds(5), .statement_limit = seconds(4)};
+const Lane kFolds = {.name = "fold", .patience = seconds(20), .statement_limit = seconds(15)};
+
+}  // namespace
+
+PostgresServer::PostgresServer(const Target& target, LogSink log)
+    : limits_{.name = "postgres"},
+      target_(target),
+      reach_(target, std::move(log)),
+      reads_(target, kReads, reach_),
+      appends_(target, kAppends, reach_),
+      folds_(target, kFolds, reach_),
+      listener_(target, reach_) {}
+
+Result<std::unique_ptr<remote::RowServer>> PostgresServer::open(const remote::ServerOptions& options) {
+  auto target = parse_target(options.url);
+  if (!target) return std::unexpected(std::move(target.error()));
+  auto connection = Connection::open(*target, kAppends);
+  if (!connection) return std::unexpected(std::move(connection.error()));
+  if (auto made = make_schema(**connection); !made) return std::unexpected(std::move(made.error()));
+  return std::unique_ptr<remote::RowServer>(new PostgresServer(*target, options.log));
+}
+
+Result<remote::Moment> PostgresServer::read(Version since, std::span<const Bytes> keys,
+                                            std::span<const RangeRead> ranges) {
+  return reads_.with<remote::Moment>([&](Connection& connection) { return read_on(connection, since, keys, ranges); });
+}
+
+Result<remote::Appended> PostgresServer::append(Version expected, const remote::LogEntry& entry) {
+  if (entry.batch.size() > limits_.entry_bytes_max)
+    return fail(ErrorCode::kTooLarge, "an entry of " + std::to_string(entry.batch.size()) + " bytes is over the " +
+                                          std::to_string(limits_.entry_bytes_max) + " of " + target_.name);
+  return appends_.with<remote::Appended>(
+      [&](Connection& connection) { return append_on(connection, expected, entry); });
+}
+
+Result<remote::Appended> PostgresServer::append_on(Connection& connection, Version expected,
+                                                   const remote::LogEntry& entry) {
+  std::uint64_t warnings = connection.warnings();
+  Parameters parameters;
+  parameters.number(expected.number).number(entry.version.number).bytes(entry.batch);
+  auto answer = connection.run(prepared(kAppend, std::move(parameters)));
+  if (!answer && connection.broken())
+    return fail(ErrorCode::kCommitUnknown, answer.error().message + "; it was lost in the middle of a commit");
+  if (!answer) {
+    // A server that has become a standby keeps its sessions; a new one may be led to the new primary.
+    if (answer.error().code == ErrorCode::kUnavailable) connection.abandon();
+    return std::unexpected(std::move(answer.error()));
+  }
+  // An operator who cancels the wait for a synchronous standby makes the server say yes, with a warning, to what only
+  // its own disk has.
+  if (connection.warnings() != warnings && answer->rows() > 0) {
+    connection.abandon();
+    return fail(ErrorCode::kCommitUnknown, target_.name + " has committed with a warning, perhaps without its standby");
+  }
+  return remote::Appended{.done = answer->rows() > 0};
+}
+
+Result<bool> PostgresServer::fold(const remote::Fold& fold) {
+  return folds_.with<bool>([&](Connection& connection) { return fold_on(connection, fold); });
+}
+
+}  // namespace perdure::postgres

@@ -1,0 +1,41 @@
+// The server of a remote engine's rows on PostgreSQL: RowServer over libpq.
+//
+// Three kinds of calls have connections of their own, so that they never wait for one another: reads (a few, as many
+// threads read at once), the append, and the fold. A fourth hears notifications.
+#pragma once
+
+#include "store/postgres/listener.h"
+#include "store/postgres/pool.h"
+#include "store/remote/row_server.h"
+
+namespace perdure::postgres {
+
+class PostgresServer final : public remote::RowServer {
+ public:
+  static Result<std::unique_ptr<remote::RowServer>> open(const remote::ServerOptions& options);
+
+  const remote::ServerLimits& limits() const override { return limits_; }
+  Result<remote::Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override;
+  Result<remote::Appended> append(Version expected, const remote::LogEntry& entry) override;
+  Result<bool> fold(const remote::Fold& fold) override;
+  void listen(std::function<void(Version reached)> bell) override { listener_.listen(std::move(bell)); }
+
+ private:
+  PostgresServer(const Target& target, LogSink log);
+  Result<remote::Appended> append_on(Connection& connection, Version expected, const remote::LogEntry& entry);
+
+  const remote::ServerLimits limits_;
+  const Target target_;
+  Reach reach_;
+  Pool reads_;
+  Pool appends_;
+  Pool folds_;
+  Listener listener_;
+};
+
+/// The parts of the calls that have much to say: read.cc and fold.cc.
+Result<remote::Moment> read_on(Connection& connection, Version since, std::span<const Bytes> keys,
+                               std::span<const RangeRead> ranges);
+Result<bool> fold_on(Connection& connection, const remote::Fold& fold);
+
+}  // namespace perdure::postgres

@@ -1,0 +1,406 @@
+#include "postgres_server.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <libpq-fe.h>
+#include <poll.h>
+
+#include <sstream>
+
+#include "store/postgres/postgres_server.h"
+#include "store/remote/row_server_suite.h"
+
+namespace perdure::remote {
+namespace {
+
+/// One for the whole binary: making a cluster takes longer than most tests.
+e2e::PostgresServer& the_server() {
+  static e2e::PostgresServer server;
+  return server;
+}
+
+std::string fresh_schema() {
+  static std::atomic<int> count = 0;
+  return "perdure_schema=t" + std::to_string(++count);
+}
+
+class PostgresStore : public StoreUnderTest {
+ public:
+  Result<std::unique_ptr<RowServer>> open() override { return postgres::PostgresServer::open({.url = url_}); }
+
+ private:
+  const std::string url_ = the_server().url(fresh_schema());
+};
+
+std::unique_ptr<StoreUnderTest> fresh_postgres() {
+  return std::make_unique<PostgresStore>();
+}
+
+INSTANTIATE_TEST_SUITE_P(Postgres, RowServerTest, testing::Values(&fresh_postgres));
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// What an operator does with psql, also on a server that is read-only for others.
+std::string sql(const std::string& statement) {
+  std::string url = the_server().url("options=-c%20default_transaction_read_only%3Doff");
+  std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdb(url.c_str()), PQfinish);
+  std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection.get(), statement.c_str()), PQclear);
+  EXPECT_EQ(std::string(PQresultErrorMessage(result.get())), "") << statement;
+  return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
+}
+
+Error error_of(const std::string& url) {
+  auto opened = postgres::PostgresServer::open({.url = url});
+  return opened ? Error{ErrorCode::kInvalidArgument, "it was opened"} : opened.error();
+}
+
+std::unique_ptr<RowServer> opened(const std::string& url, LogSink log = {}) {
+  auto server = postgres::PostgresServer::open({.url = url, .log = std::move(log)});
+  EXPECT_TRUE(server) << (server ? "" : server.error().message);
+  return server ? std::move(*server) : nullptr;
+}
+
+/// Counts what is said to the log.
+struct Said {
+  std::atomic<int> away = 0, back = 0;
+  LogSink sink() {
+    return [this](const LogRecord& record) { ++(record.level == LogLevel::kWarning ? away : back); };
+  }
+};
+
+/// Tries again while the server is away, as an engine does.
+Version end_of_log(RowServer& server) {
+  for (SteadyTime until = steady_now() + kSuitePatience; steady_now() < until;) {
+    auto moment = server.read({}, {}, {});
+    if (moment) return moment->version;
+    EXPECT_EQ(moment.error().code, ErrorCode::kUnavailable) << moment.error().message;
+    poll(nullptr, 0, 5);
+  }
+  ADD_FAILURE() << "it does not come back";
+  return {};
+}
+
+TEST(PostgresOpen, UrlsThatCannotBeUsedAreRefusedWithWhatIsWrong) {
+  EXPECT_EQ(error_of("mysql://localhost").code, ErrorCode::kInvalidArgument);
+  for (std::string name : {"", "Upper", "a-b", "a;b", "1a", "pg_mine", "information_schema", "a%20b"}) {
+    Error error = error_of(the_server().url("perdure_schema=" + name));
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << name;
+    EXPECT_THAT(error.message, HasSubstr("perdure_schema")) << name;
+  }
+  Error unknown = error_of(the_server().url("no_such_option=1", "postgres:secret"));
+  EXPECT_EQ(unknown.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(unknown.message, Not(HasSubstr("secret")));
+  for (std::string query : {"sslmode=nonsense", "connect_timeout=soon", "target_session_attrs=nonsense"}) {
+    Error error = error_of(the_server().url(query));
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << error.message;
+    EXPECT_THAT(error.message, HasSubstr(query.substr(query.find('=') + 1)));
+  }
+  Error scrambled = error_of("postgres://me:secret@[::1/x");
+  EXPECT_EQ(scrambled.code, ErrorCode::kInvalidArgument) << scrambled.message;
+  EXPECT_THAT(scrambled.message, Not(HasSubstr("secret")));
+}
+
+TEST(PostgresOpen, AServerThatIsDownIsNamed) {
+  Error error = error_of("postgres://me:secret@127.0.0.1:1/db");
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("127.0.0.1:1/db"));
+  EXPECT_THAT(error.message, HasSubstr("refused"));
+  EXPECT_THAT(error.message, Not(HasSubstr("secret")));
+}
+
+TEST(PostgresOpen, AnUnknownDatabaseOrUserIsSaidToBeSo) {
+  std::string url = the_server().url();
+  Error database = error_of(url.substr(0, url.rfind('/')) + "/nowhere");
+  EXPECT_EQ(database.code, ErrorCode::kInvalidArgument) << database.message;
+  EXPECT_THAT(database.message, HasSubstr("\"nowhere\" does not exist; create it"));
+  Error user = error_of(the_server().url("", "nobody_here"));
+  EXPECT_EQ(user.code, ErrorCode::kPermissionDenied) << user.message;
+  EXPECT_THAT(user.message, HasSubstr("check user and password"));
+}
+
+TEST(PostgresOpen, AWrongPasswordIsSaidToBeSoAndNotShown) {
+  sql("CREATE ROLE with_password LOGIN SUPERUSER PASSWORD 'right'");
+  Error error = error_of(the_server().url("", "with_password:secret"));
+  EXPECT_EQ(error.code, ErrorCode::kPermissionDenied) << error.message;
+  EXPECT_THAT(error.message, HasSubstr("password authentication failed for user \"with_password\"; check"));
+  EXPECT_THAT(error.message, Not(HasSubstr("secret")));
+  EXPECT_EQ(error_of(the_server().url("", "with_password")).code, ErrorCode::kPermissionDenied);
+  EXPECT_TRUE(opened(the_server().url("perdure_schema=guarded", "with_password:right")));
+}
+
+TEST(PostgresOpen, SessionsDoNotDependOnWhatTheDatabaseHasAsDefaults) {
+  sql("CREATE ROLE odd LOGIN SUPERUSER");
+  for (std::string setting : {"synchronous_commit = off", "default_transaction_isolation = serializable",
+                              "search_path = nowhere", "statement_timeout = 1"})
+    sql("ALTER ROLE odd SET " + setting);
+  auto connection = postgres::Connection::open(*postgres::parse_target(the_server().url("", "odd")),
+                                               {"test", std::chrono::seconds(5), std::chrono::seconds(5)});
+  ASSERT_TRUE(connection) << connection.error().message;
+  EXPECT_EQ((*connection)->run(postgres::text("SHOW synchronous_commit"))->bytes(0, 0), "on");
+  EXPECT_EQ((*connection)->run(postgres::text("SHOW transaction_isolation"))->bytes(0, 0), "read committed");
+  EXPECT_EQ((*connection)->run(postgres::text("SHOW statement_timeout"))->bytes(0, 0), "5s");
+}
+
+TEST(PostgresOpen, EncryptionThatTheServerDoesNotOfferIsSaidToBeMissing) {
+  Error error = error_of(the_server().url("sslmode=require"));
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << error.message;
+  EXPECT_THAT(error.message, HasSubstr("check sslmode"));
+}
+
+TEST(PostgresOpen, AUserWithoutRightsLearnsWhichGrantIsMissing) {
+  sql("CREATE ROLE poor LOGIN");
+  Error error = error_of(the_server().url("perdure_schema=rights", "poor"));
+  EXPECT_EQ(error.code, ErrorCode::kPermissionDenied) << error.message;
+  EXPECT_THAT(error.message, HasSubstr("CREATE SCHEMA rights AUTHORIZATION poor"));
+  sql("CREATE SCHEMA rights AUTHORIZATION poor");
+  auto server = opened(the_server().url("perdure_schema=rights", "poor"));
+  EXPECT_TRUE(server->append({0}, {{1}, "x"}));
+  sql("CREATE ROLE stranger LOGIN");
+  EXPECT_EQ(error_of(the_server().url("perdure_schema=rights", "stranger")).code, ErrorCode::kPermissionDenied);
+}
+
+TEST(PostgresOpen, ASchemaOfANewerPerdureIsLeftAlone) {
+  std::string url = the_server().url("perdure_schema=newer");
+  auto server = opened(url);
+  sql("UPDATE newer.meta SET format = 7");
+  Error error = error_of(url);
+  EXPECT_EQ(error.code, ErrorCode::kUnsupportedFormat);
+  EXPECT_THAT(error.message, HasSubstr("format 7"));
+  // One that has it open finds out with its next connection.
+  auto moment = server->read({}, {}, {});
+  ASSERT_FALSE(moment);
+  EXPECT_EQ(moment.error().code, ErrorCode::kUnsupportedFormat);
+}
+
+TEST(PostgresOpen, TablesOfSomebodyElseAreNotTakenForOurs) {
+  sql("CREATE SCHEMA theirs; CREATE TABLE theirs.meta (id integer)");
+  Error error = error_of(the_server().url("perdure_schema=theirs"));
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt) << error.message;
+  EXPECT_THAT(error.message, HasSubstr("name another schema"));
+}
+
+TEST(PostgresOpen, AStandbyIsRefused) {
+  e2e::PostgresServer standby{e2e::PostgresServer::StandbyOf{the_server()}};
+  Error error = error_of(standby.url());
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable) << error.message;
+  EXPECT_THAT(error.message, HasSubstr("name the primary"));
+  // Whoever names both gets to the primary.
+  std::string both = "postgres://postgres@127.0.0.1:" + std::to_string(standby.port()) +
+                     ",127.0.0.1:" + std::to_string(the_server().port()) + "/postgres?perdure_schema=both";
+  EXPECT_TRUE(opened(both)->append({0}, {{1}, "x"}));
+}
+
+TEST(PostgresOpen, TheModuleOpensAServer) {
+  void* module = dlopen(PERDURE_POSTGRES_MODULE, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(module) << dlerror();
+  auto* open = reinterpret_cast<OpenServer*>(dlsym(module, "perdure_open_server"));
+  ASSERT_TRUE(open);
+  Result<std::unique_ptr<RowServer>> server;
+  open({.url = the_server().url("perdure_schema=module")}, server);
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_TRUE((*server)->append({0}, {{1}, "x"})->done);
+  EXPECT_EQ((*server)->read({}, {}, {})->version.number, 1u);
+  EXPECT_EQ((*server)->limits().name, "postgres");
+}
+
+TEST(PostgresLoss, ARestartOfTheServerIsSurvived) {
+  e2e::PostgresServer own;
+  Said said;
+  auto server = opened(own.url(), said.sink());
+  BellBook book;
+  server->listen(book.bell());
+  ASSERT_TRUE(server->append({0}, {{1}, "before"})->done);
+  ASSERT_TRUE(book.wait_for_any());
+  own.stop();
+  for (int i = 0; i < 3; ++i) {
+    auto appended = server->append({1}, {{2}, "while it is away"});
+    ASSERT_FALSE(appended);
+    EXPECT_EQ(appended.error().code, ErrorCode::kUnavailable) << appended.error().message;
+    EXPECT_EQ(server->read({}, {}, {}).error().code, ErrorCode::kUnavailable);
+  }
+  EXPECT_EQ(said.away, 1);
+  own.start();
+  EXPECT_EQ(end_of_log(*server).number, 1u);
+  EXPECT_TRUE(server->append({1}, {{2}, "after"})->done);
+  EXPECT_TRUE(book.wait_for_zeros(2)) << "after a loss it rings, as anything may have been missed";
+  EXPECT_TRUE(server->append({2}, {{3}, "heard"})->done);
+  EXPECT_TRUE(book.wait_for(3));
+  EXPECT_EQ(said.back, 1);
+  server->listen({});
+  own.crash();
+  own.start();
+  EXPECT_EQ(end_of_log(*server).number, 3u) << "what was acknowledged is on disk";
+}
+
+TEST(PostgresLoss, AnAppendThatIsCutOffIsNeverAnsweredWrongly) {
+  std::string url = the_server().url("perdure_schema=cut");
+  auto server = opened(url), other = opened(url);
+  std::atomic<bool> over = false;
+  Thread cutter;
+  cutter.start("cutter", [&] {
+    while (!over)
+      sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'perdure append' "
+          "AND state = 'active'");
+  });
+  std::uint64_t end = 0;
+  int unknown = 0;
+  std::string batch(20'000, 'x');
+  for (SteadyTime until = steady_now() + std::chrono::seconds(10); unknown < 10 && steady_now() < until;) {
+    auto appended = server->append({end}, {{end + 1}, batch});
+    std::uint64_t now = end_of_log(*other).number;
+    if (appended) {
+      EXPECT_TRUE(appended->done);
+      EXPECT_EQ(now, end + 1);
+    } else if (appended.error().code == ErrorCode::kCommitUnknown) {
+      ++unknown;
+      EXPECT_LE(now, end + 1);
+    } else {
+      EXPECT_EQ(appended.error().code, ErrorCode::kUnavailable) << appended.error().message;
+      EXPECT_EQ(now, end);
+    }
+    // An append that was cut off may still be on its way to its commit; the fence is what settles it.
+    end = now;
+    if (!appended && other->append({end}, {{end + 1}, "fence"})->done) ++end;
+    end = end_of_log(*other).number;
+  }
+  over = true;
+  cutter.join();
+  EXPECT_GT(unknown, 0) << "no append was hit";
+  EXPECT_EQ(end_of_log(*server).number, end);
+}
+
+TEST(PostgresLoss, AnAppendThatWaitsTooLongForTheRowHasNoEffect) {
+  std::string url = the_server().url("perdure_schema=locked");
+  auto server = opened(url);
+  std::unique_ptr<PGconn, void (*)(PGconn*)> holder(PQconnectdb(the_server().url().c_str()), PQfinish);
+  PQclear(PQexec(holder.get(), "BEGIN; UPDATE locked.meta SET version = version"));
+  SteadyTime begun = steady_now();
+  auto appended = server->append({0}, {{1}, "x"});
+  ASSERT_FALSE(appended);
+  EXPECT_EQ(appended.error().code, ErrorCode::kUnavailable) << appended.error().message;
+  EXPECT_LT(steady_now() - begun, std::chrono::seconds(8));
+  EXPECT_TRUE(server->read({}, {}, {})) << "readers are not held up";
+  PQclear(PQexec(holder.get(), "ROLLBACK"));
+  EXPECT_TRUE(server->append({0}, {{1}, "x"})->done);
+}
+
+/// The processes on the server that have sessions of a lane.
+std::vector<pid_t> backends(const std::string& lane) {
+  std::string list =
+      sql("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE application_name = 'perdure " + lane + "'");
+  std::istringstream in(list);
+  std::vector<pid_t> pids;
+  for (pid_t pid; in >> pid;) pids.push_back(pid);
+  return pids;
+}
+
+TEST(PostgresLoss, AnAppendThatHangsIsUnknownAndComesTooLateAfterAFence) {
+  std::string url = the_server().url("perdure_schema=hangs");
+  Said said;
+  auto server = opened(url, said.sink());
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  std::vector<pid_t> stopped = backends("append");
+  ASSERT_EQ(stopped.size(), 1u);
+  kill(stopped[0], SIGSTOP);
+  SteadyTime begun = steady_now();
+  auto hung = server->append({1}, {{2}, "late"});
+  ASSERT_FALSE(hung);
+  EXPECT_EQ(hung.error().code, ErrorCode::kCommitUnknown) << hung.error().message;
+  EXPECT_LT(steady_now() - begun, std::chrono::seconds(8));
+  begun = steady_now();
+  EXPECT_FALSE(server->append({1}, {{2}, "at once"})) << "it was found away a moment ago";
+  EXPECT_FALSE(server->read({}, {}, {}));
+  EXPECT_LT(steady_now() - begun, std::chrono::milliseconds(500));
+  EXPECT_EQ(end_of_log(*server).number, 1u);
+  ASSERT_TRUE(server->append({1}, {{2}, "fence"})->done);
+  kill(stopped[0], SIGCONT);
+  for (SteadyTime until = steady_now() + kSuitePatience; backends("append").size() > 1 && steady_now() < until;)
+    poll(nullptr, 0, 5);
+  auto moment = server->read({1}, {}, {});
+  ASSERT_EQ(moment->log.size(), 1u);
+  EXPECT_EQ(moment->log[0].batch, "fence");
+  EXPECT_EQ(said.away, 1);
+  EXPECT_EQ(said.back, 1);
+}
+
+TEST(PostgresLoss, ACommitWithoutItsStandbyIsNotTakenForDurable) {
+  std::string url = the_server().url("perdure_schema=lonely");
+  auto server = opened(url);
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  sql("SELECT pg_reload_conf()");
+  std::atomic<bool> over = false;
+  Thread operator_thread;
+  operator_thread.start("operator", [&] {
+    while (!over)
+      sql("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'perdure append' AND "
+          "wait_event = 'SyncRep'");
+  });
+  ErrorCode code = ErrorCode::kNotFound;
+  std::uint64_t end = 1;
+  // The server may take a moment to read its settings again.
+  for (SteadyTime until = steady_now() + kSuitePatience; steady_now() < until; ++end) {
+    auto appended = server->append({end}, {{end + 1}, "x"});
+    if (appended) continue;
+    code = appended.error().code;
+    break;
+  }
+  over = true;
+  operator_thread.join();
+  sql("ALTER SYSTEM RESET synchronous_standby_names");
+  sql("SELECT pg_reload_conf()");
+  EXPECT_EQ(code, ErrorCode::kCommitUnknown);
+  EXPECT_EQ(end_of_log(*server).number, end + 1) << "it was committed, though on one machine only";
+}
+
+TEST(PostgresLoss, AFoldThatIsAbandonedLeavesNothingBehind) {
+  std::string url = the_server().url("perdure_schema=half");
+  auto server = opened(url);
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  sql("ALTER TABLE half.rows ADD CONSTRAINT no_z CHECK (key <> 'z')");
+  Fold fold = {.from = {0}, .to = {1}, .trim = {0}, .rows = {{"a", Versioned{"1", {1}}}, {"z", Versioned{"1", {1}}}}};
+  EXPECT_FALSE(server->fold(fold));
+  std::vector<Bytes> keys = {"a"};
+  EXPECT_FALSE(server->read({}, keys, {})->values[0]);
+  EXPECT_EQ(server->read({}, {}, {})->folded.number, 0u);
+  fold.rows.pop_back();
+  EXPECT_TRUE(server->fold(fold).value_or(false));
+  EXPECT_TRUE(server->read({}, keys, {})->values[0]);
+}
+
+TEST(PostgresLoss, AServerThatBecomesReadOnlyIsLeft) {
+  std::string url = the_server().url("perdure_schema=read_only");
+  auto server = opened(url);
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  sql("ALTER SYSTEM SET default_transaction_read_only = on");
+  sql("SELECT pg_reload_conf()");
+  ErrorCode code = ErrorCode::kNotFound;
+  std::string message;
+  std::uint64_t end = 1;
+  for (SteadyTime until = steady_now() + kSuitePatience; steady_now() < until; ++end) {
+    auto appended = server->append({end}, {{end + 1}, "x"});
+    if (appended) continue;
+    code = appended.error().code, message = appended.error().message;
+    break;
+  }
+  EXPECT_EQ(code, ErrorCode::kUnavailable) << message;
+  EXPECT_THAT(message, HasSubstr("name the primary"));
+  sql("ALTER SYSTEM RESET default_transaction_read_only");
+  sql("SELECT pg_reload_conf()");
+  EXPECT_EQ(end_of_log(*server).number, end);
+}
+
+TEST(PostgresLoss, SessionsThatTheServerEndedAreReplacedUnnoticed) {
+  std::string url = the_server().url("perdure_schema=ended");
+  auto server = opened(url);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    ASSERT_TRUE(server->append({i}, {{i + 1}, "x"})) << "an idle session that is gone is no lost commit";
+    ASSERT_TRUE(server->read({}, {}, {}));
+    sql("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE application_name LIKE 'perdure %'");
+  }
+}
+
+}  // namespace
+}  // namespace perdure::remote
