@@ -1,0 +1,329 @@
+#include "store/etcd/etcd_client.h"
+
+#include <etcd.grpc.pb.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "runtime/latch.h"
+#include "store/etcd/etcd_wire.h"
+
+namespace perdure::etcd {
+namespace {
+
+namespace pb = etcdserverpb;
+using std::chrono::milliseconds;
+
+/// With several endpoints, a silent one must leave time for the next.
+constexpr milliseconds kConnectPatience{1'000}, kReadPatience{2'000}, kReadPatienceAlone{4'000}, kWritePatience{3'000};
+constexpr milliseconds kAwayMin{50}, kAwayMax{1'000};
+/// etcd hangs up on those who ask more often than every five seconds.
+constexpr int kPingEveryMs = 10'000, kPingPatienceMs = 3'000;
+constexpr int kReconnectMinMs = 100, kReconnectMaxMs = 1'000;
+
+/// The steady clock is gRPC's monotonic one.
+gpr_timespec grpc_time(SteadyTime time) {
+  auto seconds = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch());
+  auto rest = std::chrono::nanoseconds(time.time_since_epoch() - seconds);
+  return {seconds.count(), static_cast<std::int32_t>(rest.count()), GPR_CLOCK_MONOTONIC};
+}
+
+void prepare(grpc::ClientContext& context, const std::string& token) {
+  context.AddMetadata("hasleader", "true");
+  if (!token.empty()) context.AddMetadata("token", token);
+}
+
+Result<std::string> contents(const std::string& path, std::string_view option) {
+  if (path.empty()) return {};
+  std::ifstream in(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (text.empty())
+    return fail(ErrorCode::kInvalidArgument,
+                "the file '" + path + "' of the option " + std::string(option) + " in the url of etcd cannot be read");
+  return text;
+}
+
+Result<std::shared_ptr<grpc::ChannelCredentials>> credentials_of(const Url& url) {
+  if (!url.tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  struct File {
+    const std::string& path;
+    std::string_view option;
+    std::string& to;
+  };
+  for (const File& file : {File{url.ca, "ca", options.pem_root_certs}, File{url.cert, "cert", options.pem_cert_chain},
+                           File{url.key, "key", options.pem_private_key}}) {
+    auto text = contents(file.path, file.option);
+    if (!text) return std::unexpected(std::move(text.error()));
+    file.to = std::move(*text);
+  }
+  return grpc::SslCredentials(options);
+}
+
+grpc::ChannelArguments channel_arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMinMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMaxMs);
+  // In spite of its name: how long one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(kConnectPatience.count()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingPatienceMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A connection of one's own, and not by way of what the environment says about web pages.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return arguments;
+}
+
+/// Whether "3.4.23" is of a server that has all that is asked for here.
+bool is_new_enough(const std::string& version) {
+  int major = 0, minor = 0;
+  return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 && (major > 3 || (major == 3 && minor >= 4));
+}
+
+}  // namespace
+
+struct Client::Context {
+  grpc::ClientContext grpc;
+  explicit Context(const std::string& token) { prepare(grpc, token); }
+  Context(const std::string& token, Duration patience) : Context(token) {
+    grpc.set_deadline(grpc_time(steady_now() + patience));
+  }
+};
+
+struct Client::Endpoint {
+  const std::string address;
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<pb::KV::Stub> kv = pb::KV::NewStub(channel);
+  const std::unique_ptr<pb::Watch::Stub> watch = pb::Watch::NewStub(channel);
+  const std::unique_ptr<pb::Auth::Stub> auth = pb::Auth::NewStub(channel);
+  const std::unique_ptr<pb::Maintenance::Stub> maintenance = pb::Maintenance::NewStub(channel);
+
+  Verdict judge(Purpose purpose, const grpc::Status& status) const {
+    return etcd::judge(purpose, status.error_code(), status.error_message(), address);
+  }
+};
+
+Client::Client(const Url& url, LogSink log) : url_(url), log_(std::move(log)), place_(place_of(url)) {}
+Client::~Client() = default;
+
+Result<std::unique_ptr<Client>> Client::make(const Url& url, LogSink log) {
+  std::unique_ptr<Client> client(new Client(url, std::move(log)));
+  if (auto made = client->make_endpoints(); !made) return std::unexpected(std::move(made.error()));
+  return client;
+}
+
+Result<void> Client::make_endpoints() {
+  auto credentials = credentials_of(url_);
+  if (!credentials) return std::unexpected(std::move(credentials.error()));
+  for (const std::string& address : url_.endpoints)
+    endpoints_.push_back(std::make_unique<Endpoint>(
+        address, grpc::CreateCustomChannel("dns:///" + address, *credentials, channel_arguments())));
+  return {};
+}
+
+std::optional<Verdict> Client::connect(Endpoint& endpoint) {
+  if (endpoint.channel->GetState(true) == GRPC_CHANNEL_READY) return {};
+  Context context({}, kConnectPatience);
+  pb::StatusResponse response;
+  auto status = endpoint.maintenance->Status(&context.grpc, {}, &response);
+  if (!status.ok()) return endpoint.judge(Purpose::kRead, status);
+  if (is_new_enough(response.version())) return {};
+  return Verdict{{ErrorCode::kInvalidArgument, "etcd at " + endpoint.address + " is of version " + response.version() +
+                                                   "; perdure needs 3.4 or newer"},
+                 Next::kTell};
+}
+
+std::optional<Verdict> Client::authenticate(Endpoint& endpoint, std::string& token) {
+  pb::AuthenticateRequest request;
+  request.set_name(url_.user);
+  request.set_password(url_.password);
+  Context context({}, kWritePatience);
+  pb::AuthenticateResponse response;
+  auto status = endpoint.auth->Authenticate(&context.grpc, request, &response);
+  // As etcd's own tools do: who has a password may use a server that asks for none.
+  if (!status.ok() && status.error_message().find("authentication is not enabled") != std::string::npos) return {};
+  if (!status.ok()) return endpoint.judge(Purpose::kRead, status);
+  token = response.token();
+  MutexLock lock(mutex_);
+  token_ = token;
+  return {};
+}
+
+std::optional<Verdict> Client::ready(Endpoint& endpoint, std::string& token) {
+  if (auto verdict = connect(endpoint)) return verdict;
+  if (url_.user.empty()) return {};
+  {
+    MutexLock lock(mutex_);
+    token = token_;
+  }
+  return token.empty() ? authenticate(endpoint, token) : std::nullopt;
+}
+
+Result<Client::Reached> Client::reach() {
+  std::size_t first = 0;
+  {
+    MutexLock lock(mutex_);
+    if (steady_now() < away_until_) return fail(ErrorCode::kUnavailable, why_away_);
+    first = current_;
+  }
+  Error last{ErrorCode::kUnavailable, ""};
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    Reached reached{(first + i) % endpoints_.size(), {}};
+    auto verdict = ready(*endpoints_[reached.index], reached.token);
+    if (!verdict) return reached;
+    last = std::move(verdict->error);
+    if (verdict->next != Next::kMoveOn) break;
+    failed(reached.index, last.message);
+  }
+  return std::unexpected(std::move(last));
+}
+
+Result<TxnAnswer> Client::call(Purpose purpose, const Txn& txn) {
+  const pb::TxnRequest request = to_wire(txn);
+  const bool alone = endpoints_.size() == 1;
+  const Duration patience = purpose == Purpose::kWrite ? kWritePatience : alone ? kReadPatienceAlone : kReadPatience;
+  const std::size_t endpoints_max = purpose == Purpose::kWrite ? 1 : endpoints_.size();
+  bool authenticated = false;
+  for (std::size_t tried = 0;;) {
+    auto reached = reach();
+    if (!reached) return std::unexpected(std::move(reached.error()));
+    Endpoint& endpoint = *endpoints_[reached->index];
+    Context context(reached->token, patience);
+    pb::TxnResponse response;
+    auto status = endpoint.kv->Txn(&context.grpc, request, &response);
+    if (status.ok()) {
+      answered();
+      return from_wire(response);
+    }
+    Verdict verdict = endpoint.judge(purpose, status);
+    if (verdict.next == Next::kMoveOn) {
+      failed(reached->index, verdict.error.message);
+      if (++tried < endpoints_max) continue;
+      return std::unexpected(std::move(verdict.error));
+    }
+    answered();
+    if (verdict.next == Next::kCompacted) return TxnAnswer{.compacted = true};
+    if (verdict.next == Next::kTell || authenticated) return std::unexpected(std::move(verdict.error));
+    authenticated = true;
+    forget_token(reached->token);
+  }
+}
+
+Result<TxnAnswer> Client::read(const Txn& txn) {
+  return call(Purpose::kRead, txn);
+}
+
+Result<TxnAnswer> Client::write(const Txn& txn) {
+  return call(Purpose::kWrite, txn);
+}
+
+void Client::compact(Revision revision) {
+  auto reached = reach();
+  if (!reached) return;
+  pb::CompactionRequest request;
+  request.set_revision(revision);
+  Context context(reached->token, kWritePatience);
+  pb::CompactionResponse response;
+  (void)endpoints_[reached->index]->kv->Compact(&context.grpc, request, &response);
+}
+
+Error Client::watch(const Bytes& key, const std::function<void(const KeyValue*)>& heard) {
+  Endpoint& endpoint = *endpoints_[watch_next_++ % endpoints_.size()];
+  std::string token;
+  if (auto verdict = ready(endpoint, token)) return std::move(verdict->error);
+  Context context(token);
+  {
+    MutexLock lock(watch_mutex_);
+    if (watching_stopped_) return {ErrorCode::kClosed, "the watch of etcd was stopped"};
+    watching_ = &context;
+  }
+  Error ended = stream(endpoint, context, key, heard);
+  {
+    MutexLock lock(watch_mutex_);
+    watching_ = nullptr;
+  }
+  // A watch with a token that is out of date is refused like one without permission.
+  forget_token(token);
+  return ended;
+}
+
+Error Client::stream(Endpoint& endpoint, Context& context, const Bytes& key,
+                     const std::function<void(const KeyValue*)>& heard) {
+  auto both_ways = endpoint.watch->Watch(&context.grpc);
+  pb::WatchRequest request;
+  request.mutable_create_request()->set_key(key);
+  both_ways->Write(request);
+  std::string cancelled;
+  for (pb::WatchResponse response; cancelled.empty() && both_ways->Read(&response);) {
+    if (response.canceled())
+      cancelled = response.cancel_reason().empty() ? "it has ended the watch" : response.cancel_reason();
+    else if (response.created())
+      heard(nullptr);
+    for (pb::Event& event : *response.mutable_events()) {
+      KeyValue row = from_wire(*event.mutable_kv());
+      if (event.type() == pb::Event::PUT) heard(&row);
+    }
+  }
+  context.grpc.TryCancel();
+  auto status = both_ways->Finish();
+  if (cancelled.empty()) return endpoint.judge(Purpose::kRead, status).error;
+  return etcd::judge(Purpose::kRead, grpc::StatusCode::CANCELLED, cancelled, endpoint.address).error;
+}
+
+void Client::stop_watching() {
+  MutexLock lock(watch_mutex_);
+  watching_stopped_ = true;
+  if (watching_) watching_->grpc.TryCancel();
+}
+
+void Client::failed(std::size_t index, const std::string& why) {
+  bool newly_away = false;
+  {
+    MutexLock lock(mutex_);
+    // Another thread has seen the same, and moved on already.
+    if (index != current_) return;
+    current_ = (current_ + 1) % endpoints_.size();
+    if (++failures_ < endpoints_.size()) return;
+    std::size_t rounds = failures_ / endpoints_.size();
+    away_until_ = steady_now() + std::min(kAwayMax, kAwayMin * (1 << std::min<std::size_t>(rounds - 1, 10)));
+    why_away_ = why;
+    newly_away = !std::exchange(away_, true);
+  }
+  if (newly_away) say(LogLevel::kWarning, "etcd does not answer, and is waited for", why);
+}
+
+void Client::answered() {
+  bool back = false;
+  {
+    MutexLock lock(mutex_);
+    failures_ = 0;
+    away_until_ = {};
+    back = std::exchange(away_, false);
+  }
+  if (back) say(LogLevel::kInfo, "etcd answers again", {});
+}
+
+void Client::forget_token(const std::string& token) {
+  MutexLock lock(mutex_);
+  if (token_ == token) token_.clear();
+}
+
+void Client::say(LogLevel level, std::string_view message, std::string_view why) const {
+  if (!log_) return;
+  std::vector<LogField> fields = {{"endpoints", place_}};
+  if (!why.empty()) fields.push_back({"why", why});
+  try {
+    log_({level, "etcd", message, fields});
+  } catch (...) {
+    // What the sink throws is dropped.
+  }
+}
+
+}  // namespace perdure::etcd
