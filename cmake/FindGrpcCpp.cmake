@@ -6,14 +6,17 @@ find_library(GRPCCPP_LIBRARY grpc++)
 find_library(GRPCCPP_CORE_LIBRARY grpc)
 find_library(GRPCCPP_GPR_LIBRARY gpr)
 find_library(GRPCCPP_PROTOBUF_LIBRARY protobuf-lite)
+# The headers of gRPC use its mutex.
+find_library(GRPCCPP_ABSL_LIBRARY absl_synchronization)
 find_program(GRPCCPP_PROTOC protoc)
 find_program(GRPCCPP_PLUGIN grpc_cpp_plugin)
 mark_as_advanced(GRPCCPP_INCLUDE_DIR GRPCCPP_LIBRARY GRPCCPP_CORE_LIBRARY GRPCCPP_GPR_LIBRARY GRPCCPP_PROTOBUF_LIBRARY
-                 GRPCCPP_PROTOC GRPCCPP_PLUGIN)
+                 GRPCCPP_ABSL_LIBRARY GRPCCPP_PROTOC GRPCCPP_PLUGIN)
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(GrpcCpp REQUIRED_VARS GRPCCPP_LIBRARY GRPCCPP_CORE_LIBRARY GRPCCPP_GPR_LIBRARY
-                                  GRPCCPP_PROTOBUF_LIBRARY GRPCCPP_INCLUDE_DIR GRPCCPP_PROTOC GRPCCPP_PLUGIN)
+                                  GRPCCPP_PROTOBUF_LIBRARY GRPCCPP_ABSL_LIBRARY GRPCCPP_INCLUDE_DIR
+                                  GRPCCPP_PROTOC GRPCCPP_PLUGIN)
 
 if(GrpcCpp_FOUND AND NOT TARGET GrpcCpp::GrpcCpp)
   add_library(GrpcCpp::GrpcCpp UNKNOWN IMPORTED)
@@ -21,5 +24,5 @@ if(GrpcCpp_FOUND AND NOT TARGET GrpcCpp::GrpcCpp)
                         IMPORTED_LOCATION "${GRPCCPP_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${GRPCCPP_INCLUDE_DIR}"
                         INTERFACE_COMPILE_DEFINITIONS GRPC_USE_PROTO_LITE
                         INTERFACE_LINK_LIBRARIES
-                        "${GRPCCPP_CORE_LIBRARY};${GRPCCPP_GPR_LIBRARY};${GRPCCPP_PROTOBUF_LIBRARY}")
+                        "${GRPCCPP_CORE_LIBRARY};${GRPCCPP_GPR_LIBRARY};${GRPCCPP_PROTOBUF_LIBRARY};${GRPCCPP_ABSL_LIBRARY}")
 endif()
