@@ -148,8 +148,7 @@ TEST_F(EtcdClusterTest, AMemberThatIsCutOffIsLeft) {
   cluster_.signal(first, SIGCONT);
   EXPECT_TRUE(append_some(*server, 5, 8s));
   cluster_.signal(first, SIGSTOP);
-  auto cut_off = open_etcd("etcd://" + cluster_.endpoint(leader));
-  (void)cut_off;
+  EXPECT_EQ(code_of("etcd://" + cluster_.endpoint(leader)), ErrorCode::kUnavailable) << "it has lost the others";
   cluster_.signal(first, SIGCONT);
   cluster_.signal(second, SIGCONT);
   EXPECT_TRUE(append_some(*server, 5, 10s));

@@ -129,16 +129,19 @@ class EtcdCluster {
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return to;
   }
-  /// Nobody else gets it soon, as the kernel hands them out in turn.
+  /// Below those that the kernel gives to connections: members connect to each other before all of them listen. Each
+  /// process begins elsewhere.
   static int free_port() {
-    int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in any = socket_address(0);
-    socklen_t size = sizeof any;
-    bool bound = bind(socket, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 &&
-                 getsockname(socket, reinterpret_cast<sockaddr*>(&any), &size) == 0;
-    close(socket);
-    if (!bound) throw std::runtime_error("no free port");
-    return ntohs(any.sin_port);
+    static int next = 0;
+    for (int tries = 0; tries < 1'000; ++tries) {
+      int port = 10'000 + (getpid() % 1'000 * 20 + next++) % 20'000;
+      int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in at = socket_address(port);
+      bool bound = bind(socket, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
+      close(socket);
+      if (bound) return port;
+    }
+    throw std::runtime_error("no free port");
   }
   /// A member is when it has a leader.
   static bool is_healthy(int port) {

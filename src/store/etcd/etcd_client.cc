@@ -22,7 +22,6 @@ constexpr milliseconds kConnectPatience{1'000}, kReadPatience{2'000}, kReadPatie
 constexpr milliseconds kAwayMin{50}, kAwayMax{1'000};
 /// etcd hangs up on those who ask more often than every five seconds.
 constexpr int kPingEveryMs = 10'000, kPingPatienceMs = 3'000;
-constexpr int kReconnectMinMs = 100, kReconnectMaxMs = 1'000;
 
 /// The steady clock is gRPC's monotonic one.
 gpr_timespec grpc_time(SteadyTime time) {
@@ -68,8 +67,6 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMinMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMaxMs);
   // In spite of its name: how long one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(kConnectPatience.count()));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
@@ -97,7 +94,7 @@ struct Client::Context {
   }
 };
 
-struct Client::Endpoint {
+struct Client::Link {
   const std::string address;
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<pb::KV::Stub> kv = pb::KV::NewStub(channel);
@@ -107,6 +104,23 @@ struct Client::Endpoint {
 
   Verdict judge(Purpose purpose, const grpc::Status& status) const {
     return etcd::judge(purpose, status.error_code(), status.error_message(), address);
+  }
+};
+
+/// gRPC makes a lost connection again only while somebody waits for it, and in pauses of its own. So a channel that has
+/// failed is given up, and the next call makes a new one, which tells at once whether there is anybody.
+struct Client::Endpoint {
+  const std::string address;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials;
+  Mutex mutex = {};
+  std::shared_ptr<Link> link PERDURE_GUARDED_BY(mutex) = {};
+
+  std::shared_ptr<Link> get() PERDURE_EXCLUDES(mutex) {
+    MutexLock lock(mutex);
+    if (!link || link->channel->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE)
+      link = std::make_shared<Link>(address,
+                                    grpc::CreateCustomChannel("dns:///" + address, credentials, channel_arguments()));
+    return link;
   }
 };
 
@@ -123,47 +137,47 @@ Result<void> Client::make_endpoints() {
   auto credentials = credentials_of(url_);
   if (!credentials) return std::unexpected(std::move(credentials.error()));
   for (const std::string& address : url_.endpoints)
-    endpoints_.push_back(std::make_unique<Endpoint>(
-        address, grpc::CreateCustomChannel("dns:///" + address, *credentials, channel_arguments())));
+    endpoints_.push_back(std::make_unique<Endpoint>(address, *credentials));
   return {};
 }
 
-std::optional<Verdict> Client::connect(Endpoint& endpoint) {
-  if (endpoint.channel->GetState(true) == GRPC_CHANNEL_READY) return {};
+std::optional<Verdict> Client::connect(Endpoint& endpoint, Ready& ready) {
+  ready.link = endpoint.get();
+  if (ready.link->channel->GetState(true) == GRPC_CHANNEL_READY) return {};
   Context context({}, kConnectPatience);
   pb::StatusResponse response;
-  auto status = endpoint.maintenance->Status(&context.grpc, {}, &response);
-  if (!status.ok()) return endpoint.judge(Purpose::kRead, status);
+  auto status = ready.link->maintenance->Status(&context.grpc, {}, &response);
+  if (!status.ok()) return ready.link->judge(Purpose::kRead, status);
   if (is_new_enough(response.version())) return {};
   return Verdict{{ErrorCode::kInvalidArgument, "etcd at " + endpoint.address + " is of version " + response.version() +
                                                    "; perdure needs 3.4 or newer"},
                  Next::kTell};
 }
 
-std::optional<Verdict> Client::authenticate(Endpoint& endpoint, std::string& token) {
+std::optional<Verdict> Client::authenticate(Ready& ready) {
   pb::AuthenticateRequest request;
   request.set_name(url_.user);
   request.set_password(url_.password);
   Context context({}, kWritePatience);
   pb::AuthenticateResponse response;
-  auto status = endpoint.auth->Authenticate(&context.grpc, request, &response);
+  auto status = ready.link->auth->Authenticate(&context.grpc, request, &response);
   // As etcd's own tools do: who has a password may use a server that asks for none.
   if (!status.ok() && status.error_message().find("authentication is not enabled") != std::string::npos) return {};
-  if (!status.ok()) return endpoint.judge(Purpose::kRead, status);
-  token = response.token();
+  if (!status.ok()) return ready.link->judge(Purpose::kRead, status);
+  ready.token = response.token();
   MutexLock lock(mutex_);
-  token_ = token;
+  token_ = ready.token;
   return {};
 }
 
-std::optional<Verdict> Client::ready(Endpoint& endpoint, std::string& token) {
-  if (auto verdict = connect(endpoint)) return verdict;
+std::optional<Verdict> Client::make_ready(Endpoint& endpoint, Ready& ready) {
+  if (auto verdict = connect(endpoint, ready)) return verdict;
   if (url_.user.empty()) return {};
   {
     MutexLock lock(mutex_);
-    token = token_;
+    ready.token = token_;
   }
-  return token.empty() ? authenticate(endpoint, token) : std::nullopt;
+  return ready.token.empty() ? authenticate(ready) : std::nullopt;
 }
 
 Result<Client::Reached> Client::reach() {
@@ -176,7 +190,7 @@ Result<Client::Reached> Client::reach() {
   Error last{ErrorCode::kUnavailable, ""};
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     Reached reached{(first + i) % endpoints_.size(), {}};
-    auto verdict = ready(*endpoints_[reached.index], reached.token);
+    auto verdict = make_ready(*endpoints_[reached.index], reached.ready);
     if (!verdict) return reached;
     last = std::move(verdict->error);
     if (verdict->next != Next::kMoveOn) break;
@@ -194,15 +208,15 @@ Result<TxnAnswer> Client::call(Purpose purpose, const Txn& txn) {
   for (std::size_t tried = 0;;) {
     auto reached = reach();
     if (!reached) return std::unexpected(std::move(reached.error()));
-    Endpoint& endpoint = *endpoints_[reached->index];
-    Context context(reached->token, patience);
+    const auto& [link, token] = reached->ready;
+    Context context(token, patience);
     pb::TxnResponse response;
-    auto status = endpoint.kv->Txn(&context.grpc, request, &response);
+    auto status = link->kv->Txn(&context.grpc, request, &response);
     if (status.ok()) {
       answered();
       return from_wire(response);
     }
-    Verdict verdict = endpoint.judge(purpose, status);
+    Verdict verdict = link->judge(purpose, status);
     if (verdict.next == Next::kMoveOn) {
       failed(reached->index, verdict.error.message);
       if (++tried < endpoints_max) continue;
@@ -212,7 +226,7 @@ Result<TxnAnswer> Client::call(Purpose purpose, const Txn& txn) {
     if (verdict.next == Next::kCompacted) return TxnAnswer{.compacted = true};
     if (verdict.next == Next::kTell || authenticated) return std::unexpected(std::move(verdict.error));
     authenticated = true;
-    forget_token(reached->token);
+    forget_token(token);
   }
 }
 
@@ -229,34 +243,34 @@ void Client::compact(Revision revision) {
   if (!reached) return;
   pb::CompactionRequest request;
   request.set_revision(revision);
-  Context context(reached->token, kWritePatience);
+  Context context(reached->ready.token, kWritePatience);
   pb::CompactionResponse response;
-  (void)endpoints_[reached->index]->kv->Compact(&context.grpc, request, &response);
+  (void)reached->ready.link->kv->Compact(&context.grpc, request, &response);
 }
 
 Error Client::watch(const Bytes& key, const std::function<void(const KeyValue*)>& heard) {
-  Endpoint& endpoint = *endpoints_[watch_next_++ % endpoints_.size()];
-  std::string token;
-  if (auto verdict = ready(endpoint, token)) return std::move(verdict->error);
-  Context context(token);
+  Ready ready;
+  if (auto verdict = make_ready(*endpoints_[watch_next_++ % endpoints_.size()], ready))
+    return std::move(verdict->error);
+  Context context(ready.token);
   {
     MutexLock lock(watch_mutex_);
     if (watching_stopped_) return {ErrorCode::kClosed, "the watch of etcd was stopped"};
     watching_ = &context;
   }
-  Error ended = stream(endpoint, context, key, heard);
+  Error ended = stream(*ready.link, context, key, heard);
   {
     MutexLock lock(watch_mutex_);
     watching_ = nullptr;
   }
   // A watch with a token that is out of date is refused like one without permission.
-  forget_token(token);
+  forget_token(ready.token);
   return ended;
 }
 
-Error Client::stream(Endpoint& endpoint, Context& context, const Bytes& key,
+Error Client::stream(Link& link, Context& context, const Bytes& key,
                      const std::function<void(const KeyValue*)>& heard) {
-  auto both_ways = endpoint.watch->Watch(&context.grpc);
+  auto both_ways = link.watch->Watch(&context.grpc);
   pb::WatchRequest request;
   request.mutable_create_request()->set_key(key);
   both_ways->Write(request);
@@ -273,8 +287,8 @@ Error Client::stream(Endpoint& endpoint, Context& context, const Bytes& key,
   }
   context.grpc.TryCancel();
   auto status = both_ways->Finish();
-  if (cancelled.empty()) return endpoint.judge(Purpose::kRead, status).error;
-  return etcd::judge(Purpose::kRead, grpc::StatusCode::CANCELLED, cancelled, endpoint.address).error;
+  if (cancelled.empty()) return link.judge(Purpose::kRead, status).error;
+  return etcd::judge(Purpose::kRead, grpc::StatusCode::CANCELLED, cancelled, link.address).error;
 }
 
 void Client::stop_watching() {

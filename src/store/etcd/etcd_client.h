@@ -48,12 +48,18 @@ class Client {
   void stop_watching() PERDURE_EXCLUDES(mutex_);
 
  private:
-  /// A member of the cluster; what gRPC needs for it is known to etcd_client.cc alone, and so is a call's context.
+  /// What gRPC needs is known to etcd_client.cc alone: a member of the cluster, a connection to it, and a call.
   struct Endpoint;
+  struct Link;
   struct Context;
+  /// With what a call can be made.
+  struct Ready {
+    std::shared_ptr<Link> link = {};
+    std::string token = {};  ///< Empty without authentication.
+  };
   struct Reached {
     std::size_t index;
-    std::string token;  ///< Empty without authentication.
+    Ready ready;
   };
 
   Client(const Url& url, LogSink log);
@@ -63,12 +69,11 @@ class Client {
   Result<Reached> reach() PERDURE_EXCLUDES(mutex_);
   /// Sees to it that there is a connection to a server of today and, if there is a user, a token; nothing if all is
   /// well.
-  std::optional<Verdict> ready(Endpoint& endpoint, std::string& token) PERDURE_EXCLUDES(mutex_);
-  std::optional<Verdict> connect(Endpoint& endpoint);
-  std::optional<Verdict> authenticate(Endpoint& endpoint, std::string& token) PERDURE_EXCLUDES(mutex_);
+  std::optional<Verdict> make_ready(Endpoint& endpoint, Ready& ready) PERDURE_EXCLUDES(mutex_);
+  std::optional<Verdict> connect(Endpoint& endpoint, Ready& ready);
+  std::optional<Verdict> authenticate(Ready& ready) PERDURE_EXCLUDES(mutex_);
   Result<TxnAnswer> call(Purpose purpose, const Txn& txn) PERDURE_EXCLUDES(mutex_);
-  Error stream(Endpoint& endpoint, Context& context, const Bytes& key,
-               const std::function<void(const KeyValue*)>& heard);
+  Error stream(Link& link, Context& context, const Bytes& key, const std::function<void(const KeyValue*)>& heard);
 
   void failed(std::size_t index, const std::string& why) PERDURE_EXCLUDES(mutex_);
   void answered() PERDURE_EXCLUDES(mutex_);
