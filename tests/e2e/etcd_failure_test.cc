@@ -141,9 +141,15 @@ TEST_F(EtcdClusterTest, AMemberThatIsCutOffIsLeft) {
   const std::size_t first = (leader + 1) % 3, second = (leader + 2) % 3;
   auto server = open_etcd("etcd://" + cluster_.endpoint(first) + "," + cluster_.endpoint(second) + "," +
                           cluster_.endpoint(leader));
+  Heard heard;
+  server->listen(heard.bell());
+  EXPECT_TRUE(heard.wait_for("0"));
   ASSERT_TRUE(append_some(*server, 1, 10s));
   cluster_.signal(first, SIGSTOP);
+  const SteadyTime stopped = steady_now();
   EXPECT_TRUE(append_some(*server, 5, 8s)) << "the others are enough";
+  EXPECT_TRUE(heard.wait_for("0")) << "the bell hangs elsewhere now";
+  EXPECT_LT(steady_now() - stopped, 15s);
   cluster_.signal(second, SIGSTOP);
   cluster_.signal(first, SIGCONT);
   EXPECT_TRUE(append_some(*server, 5, 8s));

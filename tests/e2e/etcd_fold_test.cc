@@ -33,6 +33,15 @@ TEST_F(EtcdFoldTest, NobodyIsLeftAsTheFolder) {
   EXPECT_EQ(versions_of(look(*server_, 5)), "6 7 8 9 10");
 }
 
+TEST_F(EtcdFoldTest, WhatIsTrimmedStaysSo) {
+  ASSERT_TRUE(must(server_->fold(fold(0, 4))));
+  ASSERT_TRUE(must(server_->fold(fold(4, 6))));
+  ASSERT_TRUE(must(server_->fold({Version{6}, Version{7}, Version{1}, {}})));
+  Moment moment = look(*server_, 2);
+  EXPECT_EQ(moment.trimmed.number, 4u);
+  EXPECT_EQ(versions_of(moment), "8 9 10");
+}
+
 TEST_F(EtcdFoldTest, AFolderThatIsAtWorkIsLeftAlone) {
   for (int i = 0; i < 3; ++i) {
     cluster_.ctl({"put", "perdure/folder", "another"});
@@ -113,6 +122,34 @@ TEST_F(EtcdFoldTest, InterleavedFoldersLeaveNoStaleRow) {
   for (const FoldedRow& each : rows_at(kRounds))
     if (each.row) expected += (expected.empty() ? "" : " ") + each.key + "=" + each.row->value + "@" + each.row->value;
   EXPECT_EQ(text_of(moment.ranges[0]), expected);
+}
+
+// A read of many pages is of one moment, though revisions go away under it.
+TEST_F(EtcdFoldTest, LongReadsAreOfOneMomentWhileOthersFoldAndCompact) {
+  constexpr std::uint64_t kRows = 3'000, kFolds = 60;
+  std::vector<FoldedRow> rows;
+  for (std::uint64_t i = 0; i < kRows; ++i) rows.push_back(row(std::to_string(10'000 + i), "0", 1));
+  ASSERT_TRUE(must(server_->fold(fold(0, 1, rows))));
+  std::atomic<bool> done = false;
+  std::thread folding([&] {
+    auto server = open();
+    std::uint64_t end = 10;
+    for (std::uint64_t i = 1; i <= kFolds; ++i, ++end) {
+      EXPECT_TRUE(append(*server, end, entry(end + 1)));
+      Bytes value = std::to_string(i);
+      EXPECT_TRUE(must(server->fold(fold(i, i + 1, {row("10000", value, i + 1), row("12999", value, i + 1)}))));
+    }
+    done = true;
+  });
+  std::size_t reads = 0;
+  for (; !done || reads == 0; ++reads) {
+    Moment moment = look(*server_, 0, {"12999"}, {{KeyRange{}}});
+    ASSERT_EQ(moment.ranges[0].size(), kRows);
+    ASSERT_EQ(moment.ranges[0].front().value, moment.ranges[0].back().value);
+    ASSERT_EQ(moment.ranges[0].front().value, moment.values[0]->value);
+  }
+  folding.join();
+  RecordProperty("reads", static_cast<int>(reads));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kConnectPatience{1'000}, kReadPatience{2'000}, kReadPatienceAlone{4'000}, kWritePatience{3'000};
 constexpr milliseconds kAwayMin{50}, kAwayMax{1'000};
 /// etcd hangs up on those who ask more often than every five seconds.
-constexpr int kPingEveryMs = 10'000, kPingPatienceMs = 3'000;
+constexpr int kPingEveryMs = 6'000, kPingPatienceMs = 2'000;
 
 /// The steady clock is gRPC's monotonic one.
 gpr_timespec grpc_time(SteadyTime time) {

@@ -59,4 +59,9 @@ Verdict judge(Purpose purpose, int code, const std::string& message, const std::
   return {{kUnavailable, what}, Next::kMoveOn};
 }
 
+Error repeatable(Error error) {
+  if (error.code == kCommitUnknown) error.code = kUnavailable;
+  return error;
+}
+
 }  // namespace perdure::etcd

@@ -28,4 +28,7 @@ struct Verdict {
 /// `code` is gRPC's, `place` is where the call went, for the message.
 Verdict judge(Purpose purpose, int code, const std::string& message, const std::string& place);
 
+/// For a write that may be repeated by whoever asked for it: an unknown outcome is no more than kUnavailable.
+Error repeatable(Error error);
+
 }  // namespace perdure::etcd

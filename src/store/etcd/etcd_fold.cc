@@ -1,5 +1,7 @@
 #include "store/etcd/etcd_fold.h"
 
+#include <algorithm>
+
 #include "runtime/latch.h"
 #include "runtime/random.h"
 
@@ -33,31 +35,33 @@ Result<bool> Folder::fold(const remote::Fold& fold) {
   return true;
 }
 
-Result<bool> Folder::write(const Txn& txn, Revision* revision) {
+Result<TxnAnswer> Folder::write(const Txn& txn) {
   auto answer = client_.write(txn);
   // Whether it was done or not, all of the fold can be tried again.
-  if (!answer && answer.error().code == ErrorCode::kCommitUnknown)
-    return fail(ErrorCode::kUnavailable, std::move(answer.error().message));
-  if (!answer) return std::unexpected(std::move(answer.error()));
-  if (revision) *revision = answer->revision;
-  return answer->succeeded;
+  if (!answer) return std::unexpected(repeatable(std::move(answer.error())));
+  return answer;
 }
 
 Result<bool> Folder::begin(const remote::Fold& fold) {
   const Compare unfolded{layout_.folded(), encode_version(fold.from)};
-  auto answer = client_.write({.compares = {unfolded, {layout_.folder(), {}}},
-                               .then = {Put{layout_.folder(), mark_}},
-                               .otherwise = {Range{layout_.folder()}, Range{layout_.folded()}}});
-  if (!answer && answer.error().code == ErrorCode::kCommitUnknown)
-    return fail(ErrorCode::kUnavailable, std::move(answer.error().message));
+  const std::vector<Op> take = {Range{layout_.trimmed()}, Put{layout_.folder(), mark_}};
+  auto answer = write({.compares = {unfolded, {layout_.folder(), {}}},
+                       .then = take,
+                       .otherwise = {Range{layout_.folded()}, Range{layout_.folder()}}});
   if (!answer) return std::unexpected(std::move(answer.error()));
-  if (answer->succeeded) return true;
-  const auto& folder = answer->answers.at(0).rows;
-  const auto& folded = answer->answers.at(1).rows;
-  if (folded.empty() || folded[0].value != *unfolded.value) return false;
-  // It went away in this moment: whoever had it will have folded, or the next call finds it free.
-  if (folder.empty() || !is_abandoned(folder[0])) return false;
-  return write({.compares = {unfolded, {layout_.folder(), folder[0].value}}, .then = {Put{layout_.folder(), mark_}}});
+  if (!answer->succeeded) {
+    const auto& folded = answer->answers.at(0).rows;
+    if (folded.empty() || folded[0].value != *unfolded.value) return false;
+    const auto& folder = answer->answers.at(1).rows;
+    // It went away in this moment: whoever had it will have folded, or the next call finds it free.
+    if (folder.empty() || !is_abandoned(folder[0])) return false;
+    answer = write({.compares = {unfolded, {layout_.folder(), folder[0].value}}, .then = take});
+    if (!answer) return std::unexpected(std::move(answer.error()));
+    if (!answer->succeeded) return false;
+  }
+  const auto& trimmed = answer->answers.at(0).rows;
+  trimmed_ = trimmed.empty() ? Version{} : decode_version(trimmed[0].value).value_or(Version{});
+  return true;
 }
 
 bool Folder::is_abandoned(const KeyValue& mark) {
@@ -80,7 +84,8 @@ Result<bool> Folder::write_rows(const remote::Fold& fold) {
     const std::size_t size = key.size() + (each.row ? each.row->value.size() : 0);
     if (chunk.then.size() >= kChunkOps || (bytes > 0 && bytes + size > kChunkBytes)) {
       auto written = write(chunk);
-      if (!written || !*written) return written;
+      if (!written) return std::unexpected(std::move(written.error()));
+      if (!written->succeeded) return false;
       chunk = empty;
       bytes = 0;
     }
@@ -90,18 +95,21 @@ Result<bool> Folder::write_rows(const remote::Fold& fold) {
     else
       chunk.then.emplace_back(Delete{std::move(key)});
   }
-  return bytes > 0 ? write(chunk) : true;
+  if (bytes == 0) return true;
+  auto written = write(chunk);
+  if (!written) return std::unexpected(std::move(written.error()));
+  return written->succeeded;
 }
 
 Result<bool> Folder::finish(const remote::Fold& fold) {
-  Revision folded_at = 0;
+  const Version trim = std::max(fold.trim, trimmed_);
   auto done =
       write({.compares = {{layout_.folder(), mark_}, {layout_.folded(), encode_version(fold.from)}},
-             .then = {Put{layout_.folded(), encode_version(fold.to)}, Put{layout_.trimmed(), encode_version(fold.trim)},
-                      layout_.log_up_to(fold.trim), Delete{layout_.folder()}}},
-            &folded_at);
-  if (done && *done && compaction_ == Compaction::kOn) compact(folded_at);
-  return done;
+             .then = {Put{layout_.folded(), encode_version(fold.to)}, Put{layout_.trimmed(), encode_version(trim)},
+                      layout_.log_up_to(trim), Delete{layout_.folder()}}});
+  if (!done) return std::unexpected(std::move(done.error()));
+  if (done->succeeded && compaction_ == Compaction::kOn) compact(done->revision);
+  return done->succeeded;
 }
 
 void Folder::compact(Revision folded_at) {

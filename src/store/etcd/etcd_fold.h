@@ -32,7 +32,7 @@ class Folder {
   bool is_abandoned(const KeyValue& mark);
   Result<bool> write_rows(const remote::Fold& fold);
   Result<bool> finish(const remote::Fold& fold);
-  Result<bool> write(const Txn& txn, Revision* revision = nullptr);
+  Result<TxnAnswer> write(const Txn& txn);
   void compact(Revision folded_at);
 
   Client& client_;
@@ -42,6 +42,8 @@ class Folder {
   const Bytes name_;
   std::uint64_t folds_ = 0;
   Bytes mark_;
+  /// As it was when our mark was put there; entries that are gone are never said to be there again.
+  Version trimmed_ = {};
   /// The mark of another, as it was seen last and since when.
   Revision seen_ = 0;
   SteadyTime seen_since_ = {};

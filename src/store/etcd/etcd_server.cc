@@ -42,9 +42,7 @@ Result<void> EtcdServer::make_base() {
                                Put{layout_.folded(), encode_version({})}, Put{layout_.trimmed(), encode_version({})}},
                       .otherwise = {Range{layout_.format()}}});
   // Whoever opens it again finds it done or not.
-  if (!made && made.error().code == ErrorCode::kCommitUnknown)
-    return fail(ErrorCode::kUnavailable, std::move(made.error().message));
-  if (!made) return std::unexpected(std::move(made.error()));
+  if (!made) return std::unexpected(repeatable(std::move(made.error())));
   if (made->succeeded) return {};
   const auto& rows = made->answers.at(0).rows;
   if (rows.empty()) return fail(ErrorCode::kUnavailable, "etcd is being emptied by others");
@@ -56,10 +54,8 @@ Result<void> EtcdServer::check_base(const Bytes& format) {
   // A write that never is, for the format is there: etcd looks at permissions all the same. It deletes, since a put is
   // refused by a server that is full, and that can be read yet.
   auto allowed = client_->write({.compares = {{layout_.format(), {}}}, .then = {Delete{layout_.folder()}}});
-  if (allowed) return {};
-  if (allowed.error().code == ErrorCode::kCommitUnknown)
-    return fail(ErrorCode::kUnavailable, std::move(allowed.error().message));
-  return std::unexpected(std::move(allowed.error()));
+  if (!allowed) return std::unexpected(repeatable(std::move(allowed.error())));
+  return {};
 }
 
 Result<remote::Moment> EtcdServer::read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) {
