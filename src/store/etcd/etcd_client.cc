@@ -4,11 +4,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <cstdio>
 #include <utility>
 
 #include "runtime/latch.h"
+#include "store/etcd/etcd_channel.h"
 #include "store/etcd/etcd_wire.h"
 
 namespace perdure::etcd {
@@ -20,8 +20,6 @@ using std::chrono::milliseconds;
 /// With several endpoints, a silent one must leave time for the next.
 constexpr milliseconds kConnectPatience{1'000}, kReadPatience{2'000}, kReadPatienceAlone{4'000}, kWritePatience{3'000};
 constexpr milliseconds kAwayMin{50}, kAwayMax{1'000};
-/// etcd hangs up on those who ask more often than every five seconds.
-constexpr int kPingEveryMs = 6'000, kPingPatienceMs = 2'000;
 
 /// The steady clock is gRPC's monotonic one.
 gpr_timespec grpc_time(SteadyTime time) {
@@ -33,49 +31,6 @@ gpr_timespec grpc_time(SteadyTime time) {
 void prepare(grpc::ClientContext& context, const std::string& token) {
   context.AddMetadata("hasleader", "true");
   if (!token.empty()) context.AddMetadata("token", token);
-}
-
-Result<std::string> contents(const std::string& path, std::string_view option) {
-  if (path.empty()) return {};
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (text.empty())
-    return fail(ErrorCode::kInvalidArgument,
-                "the file '" + path + "' of the option " + std::string(option) + " in the url of etcd cannot be read");
-  return text;
-}
-
-Result<std::shared_ptr<grpc::ChannelCredentials>> credentials_of(const Url& url) {
-  if (!url.tls) return grpc::InsecureChannelCredentials();
-  grpc::SslCredentialsOptions options;
-  struct File {
-    const std::string& path;
-    std::string_view option;
-    std::string& to;
-  };
-  for (const File& file : {File{url.ca, "ca", options.pem_root_certs}, File{url.cert, "cert", options.pem_cert_chain},
-                           File{url.key, "key", options.pem_private_key}}) {
-    auto text = contents(file.path, file.option);
-    if (!text) return std::unexpected(std::move(text.error()));
-    file.to = std::move(*text);
-  }
-  return grpc::SslCredentials(options);
-}
-
-grpc::ChannelArguments channel_arguments() {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetMaxSendMessageSize(-1);
-  // In spite of its name: how long one attempt to connect may take.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(kConnectPatience.count()));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingPatienceMs);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // A connection of one's own, and not by way of what the environment says about web pages.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return arguments;
 }
 
 /// Whether "3.4.23" is of a server that has all that is asked for here.
@@ -118,8 +73,7 @@ struct Client::Endpoint {
   std::shared_ptr<Link> get() PERDURE_EXCLUDES(mutex) {
     MutexLock lock(mutex);
     if (!link || link->channel->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE)
-      link = std::make_shared<Link>(address,
-                                    grpc::CreateCustomChannel("dns:///" + address, credentials, channel_arguments()));
+      link = std::make_shared<Link>(address, make_channel(address, credentials, kConnectPatience));
     return link;
   }
 };
