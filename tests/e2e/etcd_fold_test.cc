@@ -65,7 +65,7 @@ TEST_F(EtcdFoldTest, EachFoldHasAMarkOfItsOwn) {
   etcd::Url url = must(etcd::parse_url(cluster_.url()));
   auto client = must(etcd::Client::make(url, {}));
   Heard marks, heard;
-  std::thread watching([&] {
+  std::jthread watching([&] {
     client->watch(layout.folder(), [&](const etcd::KeyValue* mark) {
       if (mark) marks.add(mark->value);
       heard.add(mark ? "mark" : "ready");
@@ -83,6 +83,29 @@ TEST_F(EtcdFoldTest, EachFoldHasAMarkOfItsOwn) {
   ASSERT_EQ(seen.size(), 2u);
   EXPECT_EQ(seen[0].substr(0, 16), seen[1].substr(0, 16)) << "of one object";
   EXPECT_NE(seen[0], seen[1]);
+}
+
+// Whoever has lost its mark writes no chunk more: by now another may have folded further.
+TEST_F(EtcdFoldTest, AFolderThatIsReplacedStopsWriting) {
+  etcd::Layout layout("perdure");
+  auto client = must(etcd::Client::make(must(etcd::parse_url(cluster_.url())), {}));
+  Heard heard;
+  std::jthread watching(
+      [&] { client->watch(layout.folder(), [&](const etcd::KeyValue* mark) { heard.add(mark ? "mark" : "ready"); }); });
+  EXPECT_TRUE(heard.wait_for("ready"));
+  constexpr std::uint64_t kRows = 20'000;
+  std::vector<FoldedRow> rows;
+  for (std::uint64_t i = 0; i < kRows; ++i) rows.push_back(row(std::to_string(10'000 + i), "late", 5));
+  std::jthread replacing([&] {
+    EXPECT_TRUE(heard.wait_for("mark"));
+    EXPECT_TRUE(client->write({.then = {etcd::Put{layout.folder(), "another"}}}));
+  });
+  EXPECT_FALSE(must(server_->fold(fold(0, 5, rows))));
+  client->stop_watching();
+  Moment moment = look(*server_, 10, {rows.front().key, rows.back().key});
+  EXPECT_FALSE(moment.values[1]);
+  EXPECT_EQ(moment.folded.number, 0u);
+  EXPECT_EQ(folder(), "another\n");
 }
 
 // Whatever two that fold against each other do, the rows with the log are what was appended last.
@@ -131,7 +154,7 @@ TEST_F(EtcdFoldTest, LongReadsAreOfOneMomentWhileOthersFoldAndCompact) {
   for (std::uint64_t i = 0; i < kRows; ++i) rows.push_back(row(std::to_string(10'000 + i), "0", 1));
   ASSERT_TRUE(must(server_->fold(fold(0, 1, rows))));
   std::atomic<bool> done = false;
-  std::thread folding([&] {
+  std::jthread folding([&] {
     auto server = open();
     std::uint64_t end = 10;
     for (std::uint64_t i = 1; i <= kFolds; ++i, ++end) {
@@ -148,7 +171,6 @@ TEST_F(EtcdFoldTest, LongReadsAreOfOneMomentWhileOthersFoldAndCompact) {
     ASSERT_EQ(moment.ranges[0].front().value, moment.ranges[0].back().value);
     ASSERT_EQ(moment.ranges[0].front().value, moment.values[0]->value);
   }
-  folding.join();
   RecordProperty("reads", static_cast<int>(reads));
 }
 
