@@ -107,7 +107,8 @@ class Scheduler;
 class PERDURE_EXPORT Store {
  public:
   /// Opens, and makes if it is not there, the store that `url` names: "lmdb:DIR" (a directory of this machine, which
-  /// several processes may have open at once) or "memory:" (gone with the handle). Blocks.
+  /// several processes may have open at once), "memory:" (gone with the handle), "postgres://…" or "etcd://…" (a server
+  /// that several machines share; loads perdure_postgres.so or perdure_etcd.so). Blocks.
   /// Errors: kInvalidArgument, kPermissionDenied, kUnsupportedFormat, kCorrupt, kUnavailable, kStoreFull, kStoreFailed,
   /// kLimitExceeded (too many processes).
   /// Crash: an interrupted first opening is completed by the next.

@@ -4,6 +4,8 @@
 #include "runtime/thread_pool.h"
 #include "store/lmdb/lmdb_engine.h"
 #include "store/memory/memory_engine.h"
+#include "store/remote/remote_engine.h"
+#include "store/remote/server_library.h"
 #include "store/report.h"
 #include "store/store_impl.h"
 
@@ -19,8 +21,29 @@ Result<std::unique_ptr<Engine>> make_engine(std::string_view url, Scheduler& sch
       return fail(ErrorCode::kInvalidArgument, "the store URL lmdb: names no directory; write lmdb:DIR");
     return lmdb::open_engine(directory, scheduler, options);
   }
+  for (auto [scheme, kind] : {std::pair("postgres://", "postgres"), {"postgresql://", "postgres"}, {"etcd://", "etcd"}}) {
+    if (!url.starts_with(scheme)) continue;
+    auto server = remote::open_server(kind, {.url = std::string(url), .log = options.log});
+    if (!server) return std::unexpected(std::move(server.error()));
+    return remote::RemoteEngine::open(std::move(*server), scheduler, options);
+  }
   return fail(ErrorCode::kInvalidArgument,
-              "'" + printable(url) + "' is not a store URL that this build knows; use lmdb:DIR or memory:");
+              "'" + printable(url.substr(0, url.find("://"))) +
+                  "' is not a store that perdure knows; use lmdb:DIR, memory:, postgres://… or etcd://…");
+}
+
+/// For the log: "postgres://ada:s3cret@host/db" without what must not be seen there.
+std::string without_password(std::string_view url) {
+  std::string shown(url);
+  std::size_t host = shown.find("://");
+  if (host == std::string::npos) return shown;
+  host += 3;
+  std::size_t at = shown.rfind('@', shown.find('/', host)), colon = shown.find(':', host);
+  if (at != std::string::npos && at > host && colon < at) shown.erase(colon, at - colon);
+  // libpq takes it as a parameter too.
+  for (std::size_t word; (word = shown.find("password=")) != std::string::npos;)
+    shown.erase(word, shown.find('&', word) - word);
+  return shown;
 }
 
 }  // namespace
@@ -34,7 +57,7 @@ Result<Store> Store::open(std::string_view url, StoreOptions options) {
   Scheduler& scheduler = owned ? *owned : ManualExecutorAccess::scheduler(*options.executor);
   auto engine = make_engine(url, scheduler, options);
   if (!engine) return std::unexpected(std::move(engine.error()));
-  log(options, LogLevel::kInfo, "store", "the store is open", {{"url", url}});
+  log(options, LogLevel::kInfo, "store", "the store is open", {{"url", without_password(url)}});
   return Store(StoreImpl::shared(
       std::make_unique<StoreImpl>(std::move(*engine), scheduler, std::move(owned), std::move(options))));
 }

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "child.h"
+#include "free_port.h"
 
 namespace perdure::e2e {
 
@@ -50,17 +51,6 @@ class NatsServer {
     to.sin_port = htons(static_cast<std::uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return to;
-  }
-  /// Nobody else gets it soon, as the kernel hands them out in turn.
-  static int free_port() {
-    int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in any = address(0);
-    socklen_t size = sizeof any;
-    bool bound = bind(socket, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 &&
-                 getsockname(socket, reinterpret_cast<sockaddr*>(&any), &size) == 0;
-    close(socket);
-    if (!bound) throw std::runtime_error("no free port");
-    return ntohs(any.sin_port);
   }
   bool answers() const {
     int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

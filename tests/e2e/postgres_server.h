@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "child.h"
+#include "free_port.h"
 #include "scratch.h"
 
 namespace perdure::e2e {
@@ -104,19 +105,6 @@ class PostgresServer {
   bool answers() const {
     Child child({tool("pg_isready"), "-q", "-h", "127.0.0.1", "-p", std::to_string(port_)});
     return child.wait() == 0;
-  }
-  /// Nobody else gets it soon, as the kernel hands them out in turn.
-  static int free_port() {
-    int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in any = {};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof any;
-    bool bound = bind(socket, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 &&
-                 getsockname(socket, reinterpret_cast<sockaddr*>(&any), &size) == 0;
-    close(socket);
-    if (!bound) throw std::runtime_error("no free port");
-    return ntohs(any.sin_port);
   }
 
   Scratch scratch_;

@@ -106,8 +106,7 @@ class RowServer {
   virtual void listen(std::function<void(Version reached)> bell) = 0;
 };
 
-/// What the shared object of a server has to export: perdure_open_server, see remote/server_library.h. Makes what is
-/// missing on the server. Errors: as above, at once and clearly, for a server that is down, too old, not writable, of a
+/// How a server is opened (remote/server_library.h). Makes what is missing there. Errors: as above, at once and clearly, for a server that is down, too old, not writable, of a
 /// newer perdure, or refuses us.
 using OpenServer = void(const ServerOptions& options, Result<std::unique_ptr<RowServer>>& opened);
 
