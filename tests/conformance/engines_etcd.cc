@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "conformance/conformance.h"
 #include "e2e/etcd_server.h"
 #include "e2e/scratch.h"
@@ -15,9 +13,7 @@ const std::vector<EngineUnderTest> kEngines = {
         const StoreOptions& options) -> Result<std::unique_ptr<Engine>> {
        static e2e::Scratch scratch;
        static e2e::EtcdCluster server(scratch / "etcd");
-       std::string name = directory.filename();
-       std::ranges::replace(name, '-', '_');
-       auto opened = etcd::EtcdServer::open({.url = server.url("/" + name), .log = options.log});
+       auto opened = etcd::EtcdServer::open({.url = server.url("/" + directory.filename().string()), .log = options.log});
        if (!opened) return std::unexpected(std::move(opened.error()));
        return remote::RemoteEngine::open(std::move(*opened), scheduler, options, {.fold_bytes = 2000});
      }},

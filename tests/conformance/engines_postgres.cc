@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "conformance/conformance.h"
 #include "e2e/postgres_server.h"
 #include "store/postgres/postgres_server.h"
@@ -13,8 +11,9 @@ const std::vector<EngineUnderTest> kEngines = {
      [](const std::filesystem::path& directory, Scheduler& scheduler,
         const StoreOptions& options) -> Result<std::unique_ptr<Engine>> {
        static e2e::PostgresServer server;
-       std::string name = directory.filename();
-       std::ranges::replace(name, '-', '_');
+       // Names differ by the case of their letters, which schemas do not.
+       std::string name = "p";
+       for (unsigned char byte : directory.filename().string()) name += std::to_string(byte % 64);
        auto opened = postgres::PostgresServer::open({.url = server.url("perdure_schema=" + name), .log = options.log});
        if (!opened) return std::unexpected(std::move(opened.error()));
        return remote::RemoteEngine::open(std::move(*opened), scheduler, options, {.fold_bytes = 2000});

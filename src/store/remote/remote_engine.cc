@@ -92,7 +92,9 @@ void RemoteEngine::append_batch() {
                                                  " bytes does not fit into the store on " + capabilities_.name +
                                                  ", which takes " + std::to_string(most)));
   SteadyTime sent = scheduler_.now();
+  appending_ = version.number;
   auto appended = replica_.server().append(batch_->base(), entry);
+  if (!appended || !appended->done) appending_ = 0;
   if (!appended) return finish(std::unexpected(std::move(appended.error())));
   if (!appended->done) return make_again(*appended);
   observe(store_options_, Metric::kSyncDuration, seconds(scheduler_.now() - sent));
@@ -123,7 +125,7 @@ void RemoteEngine::when_durable(std::uint64_t epoch, std::move_only_function<voi
 }
 
 void RemoteEngine::news_of(Version reached) {
-  if (reached != Version{} && reached <= replica_.version()) return;
+  if (reached != Version{} && (reached.number == appending_ || reached <= replica_.version())) return;
   MutexLock lock(mutex_);
   if (std::exchange(asking_, true)) return;
   news_lane_->post([this] { ask_for_news(); });

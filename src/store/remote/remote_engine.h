@@ -12,6 +12,7 @@
 // Three lanes, each a thread in production: one makes and appends batches, one asks for news and confirms, one folds.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -78,6 +79,9 @@ class RemoteEngine final : public Engine {
   Scheduler& scheduler_;
   Replica replica_;
   const Capabilities capabilities_;
+
+  /// Of the batch that is being appended: we learn of its end by the answer, and need not be told by the bell.
+  std::atomic<std::uint64_t> appending_ = 0;
 
   // The batch under way: of the commit lane.
   CommitJob* job_ = nullptr;
