@@ -19,6 +19,7 @@
 #include "http/log.h"
 #include "http/server.h"
 #include "runtime/latch.h"
+#include "store/store_url.h"
 
 namespace perdure {
 namespace {
@@ -69,7 +70,7 @@ struct Place {
 
 Place find_place(const std::string& store) {
   constexpr std::string_view kLmdb = "lmdb:";
-  if (!store.starts_with(kLmdb)) return {store, "", true};
+  if (!store.starts_with(kLmdb)) return {without_password(store), "", store == "memory:"};
   std::string directory = store.substr(kLmdb.size());
   struct stat found{};
   bool is_new = ::stat((directory + "/data.mdb").c_str(), &found) != 0;

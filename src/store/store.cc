@@ -8,6 +8,7 @@
 #include "store/remote/server_library.h"
 #include "store/report.h"
 #include "store/store_impl.h"
+#include "store/store_url.h"
 
 namespace perdure {
 namespace {
@@ -30,20 +31,6 @@ Result<std::unique_ptr<Engine>> make_engine(std::string_view url, Scheduler& sch
   return fail(ErrorCode::kInvalidArgument,
               "'" + printable(url.substr(0, url.find("://"))) +
                   "' is not a store that perdure knows; use lmdb:DIR, memory:, postgres://… or etcd://…");
-}
-
-/// For the log: "postgres://ada:s3cret@host/db" without what must not be seen there.
-std::string without_password(std::string_view url) {
-  std::string shown(url);
-  std::size_t host = shown.find("://");
-  if (host == std::string::npos) return shown;
-  host += 3;
-  std::size_t at = shown.rfind('@', shown.find('/', host)), colon = shown.find(':', host);
-  if (at != std::string::npos && at > host && colon < at) shown.erase(colon, at - colon);
-  // libpq takes it as a parameter too.
-  for (std::size_t word; (word = shown.find("password=")) != std::string::npos;)
-    shown.erase(word, shown.find('&', word) - word);
-  return shown;
 }
 
 }  // namespace
