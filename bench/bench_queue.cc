@@ -16,30 +16,6 @@ using namespace std::chrono_literals;
 constexpr unsigned kConcurrency = 1024;
 constexpr std::uint64_t kDrained = 100'000;
 
-/// Emits by so many callers, `at_once` events each time; numbers them from 0 without a gap.
-Sample emit_for(QueueNode& node, int callers, std::uint64_t at_once, std::chrono::milliseconds duration) {
-  std::atomic<std::uint64_t> next = 0;
-  auto cpu = cpu_time();
-  Sample sample =
-      Callers([&](int, std::function<void()> done) {
-        std::uint64_t first = next.fetch_add(at_once);
-        if (at_once == 1)
-          node.queue.emit_async(kWorker, numbered(first), {}, [done = std::move(done)](Result<Emitted> one) {
-            must(std::move(one));
-            done();
-          });
-        else
-          node.queue.emit_many_async(batch_of(first, at_once),
-                                     [done = std::move(done)](Result<std::vector<Emitted>> all) {
-                                       must(std::move(all));
-                                       done();
-                                     });
-      }).run(callers, duration);
-  sample.operations *= at_once;
-  sample.cpu = cpu_time() - cpu;
-  return sample;
-}
-
 /// Nobody serves the worker while the clock runs; what was stored is worked through afterwards, as a proof.
 void bench_emit(const Settings& settings, const std::string& name, int callers, std::uint64_t at_once) {
   if (!settings.wants(name)) return;

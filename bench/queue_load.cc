@@ -27,6 +27,29 @@ void fill(QueueNode& node, std::uint64_t count) {
   for (int i = 0; i < kInFlight; ++i) free.acquire();
 }
 
+Sample emit_for(QueueNode& node, int callers, std::uint64_t at_once, std::chrono::milliseconds duration) {
+  std::atomic<std::uint64_t> next = 0;
+  auto cpu = cpu_time();
+  Sample sample =
+      Callers([&](int, std::function<void()> done) {
+        std::uint64_t first = next.fetch_add(at_once);
+        if (at_once == 1)
+          node.queue.emit_async(kWorker, numbered(first), {}, [done = std::move(done)](Result<Emitted> one) {
+            must(std::move(one));
+            done();
+          });
+        else
+          node.queue.emit_many_async(batch_of(first, at_once),
+                                     [done = std::move(done)](Result<std::vector<Emitted>> all) {
+                                       must(std::move(all));
+                                       done();
+                                     });
+      }).run(callers, duration);
+  sample.operations *= at_once;
+  sample.cpu = cpu_time() - cpu;
+  return sample;
+}
+
 void wait_for_completed(QueueNode& node, std::uint64_t count) {
   for (auto patience = Clock::now() + 300s; node.info().completed < count;) {
     if (Clock::now() > patience)

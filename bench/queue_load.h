@@ -75,6 +75,9 @@ void work(QueueNode& node, Runs& runs, unsigned concurrency);
 /// Stores `count` events, a thousand at once.
 void fill(QueueNode& node, std::uint64_t count);
 
+/// Emits by so many callers, `at_once` events each time; numbers them from 0 without a gap.
+Sample emit_for(QueueNode& node, int callers, std::uint64_t at_once, std::chrono::milliseconds duration);
+
 /// Waits until so many events have been completed, durably; the counts say so.
 void wait_for_completed(QueueNode& node, std::uint64_t count);
 

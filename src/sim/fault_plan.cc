@@ -126,6 +126,9 @@ RunShape draw_shape(const Scenario& scenario, std::uint64_t seed) {
     if (!possible(fault.kind, shape.traits)) continue;
     for (std::int64_t i = 0; i < count; ++i) shape.plan.push_back(draw_event(fault.kind, shape, own));
   }
+  // From a stream of its own, so that seeds of before go as they went.
+  Random engine = stream(seed, "replicas");
+  shape.traits.replicas = shape.traits.remote && chance(engine, 500);
   draw_script(scenario, seed, shape);
   std::ranges::sort(shape.plan, {}, [](const FaultEvent& event) { return std::pair(event.start, event.kind); });
   return shape;

@@ -24,7 +24,8 @@ SimNode::SimNode(World& world, int index, int life)
       scheduler_(world.timeline_, name_of(index, life), world.seed()),
       random_(stream(world.seed(), "workload/" + scheduler_.name())),
       engine_(new SimEngine(world.store_, scheduler_, index, world.seed(), [&world, index] { world.has_died(index); })),
-      store_(Store::on_engine(std::unique_ptr<Engine>(engine_), scheduler_,
+      top_(world.stack(std::unique_ptr<Engine>(engine_), scheduler_).release()),
+      store_(Store::on_engine(std::unique_ptr<Engine>(top_), scheduler_,
                               {.on_fatal =
                                    [this](const Error& error) {
                                      if (alive()) world_.violation("the store failed: " + error.message);

@@ -33,7 +33,7 @@ class SimNode {
   bool alive() const { return !engine_->severed(); }
   SteadyTime started() const { return started_; }
   /// What a session does when it has been renewed: lost bells show here.
-  void catch_up(Version reached) { engine_->catch_up(reached); }
+  void catch_up(Version reached) { top_->catch_up(reached); }
 
  private:
   friend class World;
@@ -46,8 +46,9 @@ class SimNode {
   const SteadyTime started_;
   NodeScheduler scheduler_;
   Random random_;
-  /// The store's, until that is closed.
+  /// The store's, until that is closed. What the store uses stands on top of it, or is the same.
   SimEngine* const engine_;
+  Engine* const top_;
   Store store_;
 };
 

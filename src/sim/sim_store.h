@@ -21,6 +21,8 @@ struct StoreTraits {
   /// A database across a network: what is visible is durable, and bodies run before the commit. Otherwise an embedded
   /// store: a commit is visible at once and durable after its sync.
   bool remote = false;
+  /// With `remote`: nodes have the remote engine on top, with a server that is made of this store.
+  bool replicas = false;
   bool unknown_commits = true;
   /// Whether nodes learn at once that another has died.
   bool knows_deaths = false;

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "sim/engine_server.h"
 #include "store/memory/memory_engine.h"
+#include "store/remote/remote_engine.h"
 
 namespace perdure::sim {
 namespace {
@@ -118,7 +120,8 @@ void World::set_up() {
 
 void Setup::transact(std::function<void(Transaction&)> body) {
   NodeScheduler scheduler(world_.timeline_, "setup", world_.seed());
-  auto store = Store::on_engine(std::make_unique<memory::MemoryEngine>(scheduler, world_.store_.rows()), scheduler);
+  auto store = Store::on_engine(
+      world_.stack(std::make_unique<memory::MemoryEngine>(scheduler, world_.store_.rows()), scheduler), scheduler);
   bool done = false;
   store->transact_async([&body](Transaction& txn) { body(txn); },
                         [&done](Result<void> result) {
@@ -274,9 +277,34 @@ void World::check_at_the_end() {
   if (outcome_.violations.empty()) observe([this](Store& store) { workload_->check(store); });
 }
 
+std::unique_ptr<Engine> World::stack(std::unique_ptr<Engine> engine, Scheduler& scheduler) {
+  if (!shape_.traits.replicas) return engine;
+  // So little that rows are folded, forgotten and asked for again all the time.
+  return std::make_unique<remote::RemoteEngine>(
+      std::make_unique<EngineServer>(std::move(engine)), scheduler, StoreOptions{.cache_bytes = 30'000},
+      remote::RemoteOptions{.fold_bytes = 20'000, .unfolded_bytes_max = 60'000});
+}
+
+std::shared_ptr<memory::MemoryRows> World::rows(Scheduler& scheduler) {
+  if (!shape_.traits.replicas) return store_.rows();
+  remote::Replica replica(
+      std::make_unique<EngineServer>(std::make_unique<memory::MemoryEngine>(scheduler, store_.rows())), SIZE_MAX);
+  auto rows = std::make_shared<memory::MemoryRows>();
+  auto copy = rows->begin();
+  check(replica.follow().has_value(), "a log that cannot be read");
+  Version at = replica.open_view();
+  auto scanned = replica.scan(at, {}, {}, [&](BytesView key, const Versioned& row) {
+    return copy->put(key, row.value, row.version).has_value();
+  });
+  check(scanned.has_value(), "rows that cannot be read");
+  copy->raise_version(at);
+  rows->install(*copy);
+  return rows;
+}
+
 void World::observe(const std::function<void(Store&)>& look) {
   NodeScheduler scheduler(timeline_, "check", seed_);
-  auto store = Store::on_engine(std::make_unique<memory::MemoryEngine>(scheduler, store_.rows()), scheduler);
+  auto store = Store::on_engine(std::make_unique<memory::MemoryEngine>(scheduler, rows(scheduler)), scheduler);
   look(*store);
   store->close();
 }

@@ -94,6 +94,10 @@ class World {
   void start_node(int index);
   /// The node's engine is severed: it is taken down before the next task runs.
   void has_died(int index);
+  /// What a store uses: the engine, or the remote engine on top of it.
+  std::unique_ptr<Engine> stack(std::unique_ptr<Engine> engine, Scheduler& scheduler);
+  /// What users of the store would see, whatever it is made of.
+  std::shared_ptr<memory::MemoryRows> rows(Scheduler& scheduler);
   void crash(int index, Duration back_after);
   void take_down(int index);
   void take_down_the_dead();

@@ -24,12 +24,13 @@ namespace perdure::e2e {
 class PostgresServer {
  public:
   /// Makes a cluster with the superuser postgres, and starts it. Nobody needs a password but the role with_password.
-  PostgresServer() : port_(free_port()) {
+  explicit PostgresServer(const std::string& settings = "max_connections = 60\n") : port_(free_port()) {
     give_to_postgres(scratch_.path());
     run({tool("initdb"), "-D", data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"});
     std::ofstream(data() + "/postgresql.conf", std::ios::app)
         << "listen_addresses = '127.0.0.1'\nunix_socket_directories = '" << scratch_.path().string()
-        << "'\nfsync = on\nmax_connections = 60\nlogging_collector = off\n";
+        << "'\nfsync = on\nlogging_collector = off\n"
+        << settings;
     std::string trust = read_whole(data() + "/pg_hba.conf");
     write_whole(data() + "/pg_hba.conf", "host all with_password all scram-sha-256\n" + trust);
     start();

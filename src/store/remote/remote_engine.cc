@@ -9,13 +9,15 @@
 namespace perdure::remote {
 namespace {
 
-Capabilities capabilities_of(const ServerLimits& server) {
+Capabilities capabilities_of(const ServerLink& server) {
+  const ServerLimits& limits = server.limits();
   Capabilities capabilities;
-  capabilities.name = server.name;
-  capabilities.limits.transaction_bytes_max = server.transaction_bytes_max;
-  capabilities.limits.clear_range_rows_max = server.clear_range_rows_max;
-  capabilities.batch_bytes_max = std::min(capabilities.batch_bytes_max, server.entry_bytes_max / 2);
-  capabilities.unknown_commits = true;
+  capabilities.name = limits.name;
+  capabilities.limits.transaction_bytes_max = limits.transaction_bytes_max;
+  capabilities.limits.clear_range_rows_max = limits.clear_range_rows_max;
+  capabilities.batch_bytes_max = std::min(capabilities.batch_bytes_max, limits.entry_bytes_max / 2);
+  capabilities.unknown_commits = server.unknown_appends();
+  capabilities.blocking_calls = server.blocking_calls();
   capabilities.reads_may_rerun = true;
   return capabilities;
 }
@@ -28,23 +30,25 @@ Error newer() {
 
 Result<std::unique_ptr<Engine>> RemoteEngine::open(std::unique_ptr<RowServer> server, Scheduler& scheduler,
                                                    const StoreOptions& store_options, const RemoteOptions& options) {
-  std::unique_ptr<RemoteEngine> engine(new RemoteEngine(std::move(server), scheduler, store_options, options));
+  auto engine = std::make_unique<RemoteEngine>(std::make_unique<DirectLink>(std::move(server)), scheduler, store_options,
+                                               options);
   if (auto there = engine->replica_.follow(); !there) return std::unexpected(std::move(there.error()));
-  engine->replica_.server().listen([engine = engine.get()](Version reached) { engine->news_of(reached); });
   engine->fold_if_due();
   return engine;
 }
 
-RemoteEngine::RemoteEngine(std::unique_ptr<RowServer> server, Scheduler& scheduler, const StoreOptions& store_options,
+RemoteEngine::RemoteEngine(std::unique_ptr<ServerLink> server, Scheduler& scheduler, const StoreOptions& store_options,
                            const RemoteOptions& options)
     : store_options_(store_options),
       options_(options),
       scheduler_(scheduler),
       replica_(std::move(server), store_options.cache_bytes),
-      capabilities_(capabilities_of(replica_.server().limits())),
+      capabilities_(capabilities_of(replica_.server())),
       commit_lane_(scheduler.lane("perdure-commit")),
       news_lane_(scheduler.lane("perdure-news")),
-      fold_lane_(scheduler.lane("perdure-fold")) {}
+      fold_lane_(scheduler.lane("perdure-fold")) {
+  replica_.server().listen([this](Version reached) { news_of(reached); });
+}
 
 RemoteEngine::~RemoteEngine() {
   replica_.server().listen({});
@@ -85,20 +89,23 @@ void RemoteEngine::append_batch() {
     if (parked_) return;
   }
   Version version = batch_->last_version();
-  LogEntry entry{version, encode_batch(batch_->writes(), version)};
+  entry_ = {version, encode_batch(batch_->writes(), version)};
   std::size_t most = replica_.server().limits().entry_bytes_max;
-  if (entry.batch.size() > most)
-    return finish(fail(ErrorCode::kTooLarge, "a transaction of " + std::to_string(entry.batch.size()) +
+  if (entry_.batch.size() > most)
+    return finish(fail(ErrorCode::kTooLarge, "a transaction of " + std::to_string(entry_.batch.size()) +
                                                  " bytes does not fit into the store on " + capabilities_.name +
                                                  ", which takes " + std::to_string(most)));
-  SteadyTime sent = scheduler_.now();
+  sent_ = scheduler_.now();
   appending_ = version.number;
-  auto appended = replica_.server().append(batch_->base(), entry);
-  if (!appended || !appended->done) appending_ = 0;
-  if (!appended) return finish(std::unexpected(std::move(appended.error())));
-  if (!appended->done) return make_again(*appended);
-  observe(store_options_, Metric::kSyncDuration, seconds(scheduler_.now() - sent));
-  replica_.appended(batch_->writes(), version);
+  replica_.server().append(batch_->base(), entry_, [this](Result<Appended> answer) { appended(std::move(answer)); });
+}
+
+void RemoteEngine::appended(Result<Appended> answer) {
+  if (!answer || !answer->done) appending_ = 0;
+  if (!answer) return finish(std::unexpected(std::move(answer.error())));
+  if (!answer->done) return make_again(*answer);
+  observe(store_options_, Metric::kSyncDuration, seconds(scheduler_.now() - sent_));
+  replica_.appended(batch_->writes(), entry_.version);
   finish({});
   fold_if_due();
 }
@@ -158,12 +165,16 @@ void RemoteEngine::fold_if_due() {
 
 void RemoteEngine::fold() {
   Fold next = replica_.next_fold();
-  auto folded = replica_.server().fold(next);
-  if (!folded)
+  Version to = next.to;
+  replica_.server().fold(next, [this, to](Result<bool> done) { folded(to, std::move(done)); });
+}
+
+void RemoteEngine::folded(Version to, Result<bool> done) {
+  if (!done)
     log(store_options_, LogLevel::kWarning, "store", "the log could not be folded into rows; that is tried again",
-        {{"error", to_string(folded.error())}});
-  else if (*folded)
-    replica_.folded(next.to);
+        {{"error", to_string(done.error())}});
+  else if (*done)
+    replica_.folded(to);
   else
     (void)replica_.follow();  // Somebody else does it.
   MutexLock lock(mutex_);

@@ -36,6 +36,9 @@ class RemoteEngine final : public Engine {
   /// Asks the server where the store stands.
   static Result<std::unique_ptr<Engine>> open(std::unique_ptr<RowServer> server, Scheduler& scheduler,
                                               const StoreOptions& store_options, const RemoteOptions& options = {});
+  /// Without asking yet.
+  RemoteEngine(std::unique_ptr<ServerLink> server, Scheduler& scheduler, const StoreOptions& store_options,
+               const RemoteOptions& options = {});
   ~RemoteEngine() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -56,12 +59,10 @@ class RemoteEngine final : public Engine {
     std::move_only_function<void(Result<void>)> then;
   };
 
-  RemoteEngine(std::unique_ptr<RowServer> server, Scheduler& scheduler, const StoreOptions& store_options,
-               const RemoteOptions& options);
-
   // On the commit lane. A step of its own for each: others may come in between.
   void make_batch();
   void append_batch() PERDURE_EXCLUDES(mutex_);
+  void appended(Result<Appended> answer);
   void confirm_nothing();
   void finish(Result<void> outcome);
   /// Others were first.
@@ -73,6 +74,7 @@ class RemoteEngine final : public Engine {
 
   void fold_if_due() PERDURE_EXCLUDES(mutex_);
   void fold() PERDURE_EXCLUDES(mutex_);
+  void folded(Version to, Result<bool> done) PERDURE_EXCLUDES(mutex_);
 
   const StoreOptions store_options_;
   const RemoteOptions options_;
@@ -86,6 +88,8 @@ class RemoteEngine final : public Engine {
   // The batch under way: of the commit lane.
   CommitJob* job_ = nullptr;
   std::unique_ptr<BatchView> batch_;
+  LogEntry entry_;
+  SteadyTime sent_;
 
   Mutex mutex_;
   std::vector<Waiter> waiters_ PERDURE_GUARDED_BY(mutex_);

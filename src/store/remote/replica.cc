@@ -37,7 +37,7 @@ KeyRange covered(const RangeRead& read, const std::vector<Row>& rows) {
 
 }  // namespace
 
-Replica::Replica(std::unique_ptr<RowServer> server, std::size_t cache_bytes)
+Replica::Replica(std::unique_ptr<ServerLink> server, std::size_t cache_bytes)
     : server_(std::move(server)), cache_(cache_bytes) {}
 
 Replica::~Replica() = default;

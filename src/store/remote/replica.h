@@ -10,16 +10,17 @@
 
 #include "runtime/mutex.h"
 #include "store/remote/row_cache.h"
+#include "store/remote/server_link.h"
 
 namespace perdure::remote {
 
 /// Thread-safe. Reads may block for a round trip.
 class Replica {
  public:
-  Replica(std::unique_ptr<RowServer> server, std::size_t cache_bytes);
+  Replica(std::unique_ptr<ServerLink> server, std::size_t cache_bytes);
   ~Replica();
 
-  RowServer& server() { return *server_; }
+  ServerLink& server() { return *server_; }
   Version version() PERDURE_EXCLUDES(mutex_);
   /// A view of what is shown now; each is to be closed.
   Version open_view() PERDURE_EXCLUDES(mutex_);
@@ -57,7 +58,7 @@ class Replica {
   Result<void> keep(Moment& moment, std::span<const Bytes> keys, std::span<const RangeRead> reads)
       PERDURE_REQUIRES(mutex_);
 
-  const std::unique_ptr<RowServer> server_;
+  const std::unique_ptr<ServerLink> server_;
   Mutex mutex_;
   RowCache cache_ PERDURE_GUARDED_BY(mutex_);
   Mutex listener_mutex_;

@@ -209,7 +209,7 @@ class ReplicaModel {
  public:
   explicit ReplicaModel(unsigned seed) : random_(seed) {
     for (int i = 0; i < 2; ++i)
-      replicas_.push_back(std::make_unique<Replica>(std::make_unique<MemoryServer>(store_), 3000));
+      replicas_.push_back(std::make_unique<Replica>(std::make_unique<DirectLink>(std::make_unique<MemoryServer>(store_)), 3000));
   }
 
   void step() {
@@ -264,7 +264,7 @@ class ReplicaModel {
     Writes writes;
     for (std::size_t n = 1 + draw(4); n > 0; --n)
       writes[key()] = draw(3) == 0 ? std::nullopt : std::optional(row(std::to_string(random_()) + std::string(draw(200), 'v'), version.number));
-    ASSERT_TRUE(replica.server().append(base, {version, encode_batch(writes, version)})->done);
+    ASSERT_TRUE(store_->log.append(base, {version, encode_batch(writes, version)}));
     replica.appended(writes, version);
     for (auto& [at, written] : writes) {
       if (written)
@@ -273,9 +273,9 @@ class ReplicaModel {
         model_.erase(at);
     }
   }
-  static void fold(Replica& replica) {
+  void fold(Replica& replica) {
     Fold next = replica.next_fold();
-    if (*replica.server().fold(next)) replica.folded(next.to);
+    if (store_->log.fold(next)) replica.folded(next.to);
   }
   void get(Replica& replica) {
     Version at = fresh_view(replica);
