@@ -19,6 +19,11 @@ enum class SeededBug {
   kLoseBell,
   kRetryUnknown,
   kSkipUnknownFence,
+  // Stores across a network.
+  kAnswerFromThePast,
+  kTakeOldRows,
+  kForgetUnfolded,
+  kFoldNoErasures,
   // Sessions and leases.
   kBelieveFromReceipt,
   kBelieveAfterRefusal,

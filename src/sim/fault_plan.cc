@@ -128,7 +128,7 @@ RunShape draw_shape(const Scenario& scenario, std::uint64_t seed) {
   }
   // From a stream of its own, so that seeds of before go as they went.
   Random engine = stream(seed, "replicas");
-  shape.traits.replicas = shape.traits.remote && chance(engine, 500);
+  shape.traits.replicas = shape.traits.remote && draw(engine, scenario.replicas) != 0;
   draw_script(scenario, seed, shape);
   std::ranges::sort(shape.plan, {}, [](const FaultEvent& event) { return std::pair(event.start, event.kind); });
   return shape;

@@ -74,6 +74,7 @@ class Parser {
     if (key_ == "nodes") return parse_range(scenario_.nodes, {1, 9});
     if (key_ == "duration_s") return parse_range(scenario_.duration_s, {1, 3600});
     if (key_ == "remote") return parse_range(scenario_.remote, {0, 1});
+    if (key_ == "replicas") return parse_range(scenario_.replicas, {0, 1});
     if (key_ == "unknown_commits") return parse_range(scenario_.unknown_commits, {0, 1});
     if (key_ == "knows_deaths") return parse_range(scenario_.knows_deaths, {0, 1});
     if (key_ == "request_us") return parse_range(scenario_.request_us, {0, 1'000'000});

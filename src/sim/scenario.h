@@ -53,6 +53,7 @@ struct Scenario {
 
   // What the store is like: see StoreTraits.
   NumberRange remote{0, 1};
+  NumberRange replicas{0, 1};
   NumberRange unknown_commits{0, 1};
   NumberRange knows_deaths{0, 1};
   NumberRange request_us{100, 3000};

@@ -22,6 +22,10 @@ Capabilities capabilities_of(const ServerLink& server) {
   return capabilities;
 }
 
+Error closing() {
+  return {ErrorCode::kClosed, "the store is being closed"};
+}
+
 Error newer() {
   return {ErrorCode::kConflict, "the store has moved on since this was read"};
 }
@@ -52,8 +56,10 @@ RemoteEngine::RemoteEngine(std::unique_ptr<ServerLink> server, Scheduler& schedu
 
 RemoteEngine::~RemoteEngine() {
   replica_.server().listen({});
-  // Each may hand something to the next.
+  // A batch whose callers have all been answered may still be on its way.
+  closing_ = true;
   commit_lane_.reset();
+  if (job_) finish(std::unexpected(closing()));
   news_lane_.reset();
   fold_lane_.reset();
 }
@@ -68,10 +74,14 @@ void RemoteEngine::commit(CommitJob& job) {
 void RemoteEngine::make_batch() {
   batch_ = std::make_unique<BatchView>(replica_);
   auto applied = job_->apply(*batch_);
-  if (batch_->beaten()) return commit_lane_->post([this] { make_batch(); });
+  if (batch_->beaten()) return then(&RemoteEngine::make_batch);
   if (!applied) return finish(std::unexpected(std::move(applied.error())));
-  bool nothing = *applied == Applied::kNothing;
-  commit_lane_->post([this, nothing] { nothing ? confirm_nothing() : append_batch(); });
+  then(*applied == Applied::kNothing ? &RemoteEngine::confirm_nothing : &RemoteEngine::append_batch);
+}
+
+void RemoteEngine::then(void (RemoteEngine::*step)()) {
+  if (closing_) return finish(std::unexpected(closing()));
+  commit_lane_->post([this, step] { (this->*step)(); });
 }
 
 /// Nothing is written, but somebody is told what was read.
@@ -179,7 +189,7 @@ void RemoteEngine::folded(Version to, Result<bool> done) {
     (void)replica_.follow();  // Somebody else does it.
   MutexLock lock(mutex_);
   folding_ = false;
-  if (std::exchange(parked_, false)) commit_lane_->post([this] { append_batch(); });
+  if (std::exchange(parked_, false) && !closing_) commit_lane_->post([this] { append_batch(); });
 }
 
 Result<VerifyReport> RemoteEngine::verify(const std::function<void(double)>& progress) {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/seeded_bug.h"
 #include "perdure/store.h"
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
@@ -44,7 +45,7 @@ class RemoteEngine final : public Engine {
   const Capabilities& capabilities() const override { return capabilities_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override { return std::make_unique<ReplicaSnapshot>(replica_); }
   /// Never known without asking.
-  bool is_durable(std::uint64_t) override { return false; }
+  bool is_durable(std::uint64_t) override { return seeded(SeededBug::kAnswerFromThePast); }
   void when_durable(std::uint64_t epoch, std::move_only_function<void(Result<void>)> then) override
       PERDURE_EXCLUDES(mutex_);
   void commit(CommitJob& job) override;
@@ -61,6 +62,7 @@ class RemoteEngine final : public Engine {
 
   // On the commit lane. A step of its own for each: others may come in between.
   void make_batch();
+  void then(void (RemoteEngine::*step)());
   void append_batch() PERDURE_EXCLUDES(mutex_);
   void appended(Result<Appended> answer);
   void confirm_nothing();
@@ -84,6 +86,8 @@ class RemoteEngine final : public Engine {
 
   /// Of the batch that is being appended: we learn of its end by the answer, and need not be told by the bell.
   std::atomic<std::uint64_t> appending_ = 0;
+
+  std::atomic<bool> closing_ = false;
 
   // The batch under way: of the commit lane.
   CommitJob* job_ = nullptr;

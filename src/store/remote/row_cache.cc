@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/seeded_bug.h"
 #include "store/remote/overlay.h"
 
 namespace perdure::remote {
@@ -225,8 +226,10 @@ std::vector<FoldedRow> RowCache::unfolded() const {
   rows.reserve(keys.size());
   for (BytesView key : keys) {
     auto entry = entries_.find(key);
+    if (entry == entries_.end() && seeded(SeededBug::kForgetUnfolded)) continue;
     check(entry != entries_.end(), "a row that only the log has was forgotten");
     const auto& row = entry->second.row;
+    if (!row && seeded(SeededBug::kFoldNoErasures)) continue;
     rows.push_back({Bytes(key), row ? std::optional(Versioned{seal_value(key, *row), row->version}) : std::nullopt});
   }
   return rows;
@@ -234,7 +237,7 @@ std::vector<FoldedRow> RowCache::unfolded() const {
 
 bool RowCache::can_add(const Moment& moment) const {
   check(moment.version <= version_, "rows of a moment that the cache has not been told of");
-  return moment.version >= folded_;
+  return moment.version >= folded_ || seeded(SeededBug::kTakeOldRows);
 }
 
 bool RowCache::add(const Moment& moment, BytesView key, std::optional<Versioned> row) {
@@ -281,7 +284,8 @@ void RowCache::trim() {
   for (; looks > 0 && bytes_ > bytes_max_ - bytes_max_ / 8; --looks) {
     if (entry == entries_.end()) entry = entries_.begin();
     if (entry == entries_.end()) break;
-    if (pinned(entry->second) || std::exchange(entry->second.used, false))
+    bool stays = pinned(entry->second) && !seeded(SeededBug::kForgetUnfolded);
+    if (stays || std::exchange(entry->second.used, false))
       ++entry;
     else
       entry = evict(entry);
