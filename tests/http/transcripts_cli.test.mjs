@@ -6,7 +6,7 @@ import {join} from "node:path";
 import {test} from "node:test";
 
 import {Daemon, patience, scratch, until, within} from "./daemon.mjs";
-import {answered, results, said, second, Sessions} from "./sessions.mjs";
+import {answered, results, said, second, Sessions, Transcript} from "./sessions.mjs";
 
 const binary = process.env.PERDURE_BINARY;
 const goOn = `{"continue":true}\n`;
@@ -191,7 +191,16 @@ function spooling(t) {
     return new Sessions(await Daemon.start(t, options), home, "default");
   };
   const left = () => readdirSync(directory).filter((name) => name.startsWith("hooks.spool"));
-  return {home, directory, send, prompt, lines, serve, left};
+  /// A hook of a session, put into a file of the directory.
+  const append = (name, session_id) => writeFileSync(
+      join(directory, name),
+      `${JSON.stringify({
+        at: new Date().toISOString(),
+        hook: JSON.stringify({session_id, hook_event_name: "UserPromptSubmit", prompt: "x"}),
+        id: `of ${session_id}`,
+        space: "default"
+      })}\n`);
+  return {home, directory, send, prompt, lines, serve, left, append};
 }
 
 test("without a daemon hooks wait in the spool, and are taken in order, once", async (t) => {
@@ -220,8 +229,9 @@ test("without a daemon hooks wait in the spool, and are taken in order, once", a
 test("a daemon that dies while it takes the spool takes each hook once all the same, in order", async (t) => {
   const spool = spooling(t);
   const wanted = Array.from({length: 900}, (_, i) => `p${i}`);
+  const begin = Date.now() - 1_000_000;
   const line = (text, i) => JSON.stringify({
-    at: second(i),
+    at: new Date(begin + i).toISOString(),
     hook: JSON.stringify({session_id: "s", hook_event_name: "UserPromptSubmit", prompt: text}),
     id: `00000000-0000-4000-8000-${String(i).padStart(12, "0")}`,
     space: "default"
@@ -241,6 +251,57 @@ test("a daemon that dies while it takes the spool takes each hook once all the s
   const world = await spool.serve("--test-clock");
   await until("all are taken", () => spool.left().length === 0);
   assert.deepEqual((await world.session("s")).prompts.map((each) => each.text), wanted);
+});
+
+// WORK-B11.
+test("hooks that were spooled have the times at which they came", async (t) => {
+  const spool = spooling(t);
+  const hour = 3_600_000, begin = Date.now() - hour;
+  const transcript = new Transcript(join(spool.home, "transcript.jsonl"));
+  const asked = ["first", "second"];
+  const lines = asked.map((prompt, i) => ({
+    at: new Date(begin + i * 60_000).toISOString(),
+    hook: JSON.stringify(
+        {session_id: "s", hook_event_name: "UserPromptSubmit", prompt, transcript_path: transcript.path}),
+    id: `00000000-0000-4000-8000-00000000000${i}`,
+    space: "default"
+  }));
+  for (const i of [0, 1]) {
+    const at = (ms) => new Date(begin + i * 60_000 + ms).toISOString();
+    transcript.append(said(`u${i}`, at(-10), asked[i]), answered(`a${i}`, at(5_000), "yes"));
+  }
+  writeFileSync(join(spool.directory, "hooks.spool"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const world = await spool.serve("--debounce-seconds", "0");
+  await until("it is read", async () => (await world.daemon.get(world.one("s"))).json.messages === 4);
+  const {prompts, created_at, updated_at} = await world.session("s");
+  assert.deepEqual(prompts.map((each) => each.created_at), lines.map((line) => line.at));
+  assert.deepEqual([created_at, updated_at], lines.map((line) => line.at));
+  assert.deepEqual((await world.messages("s")).map((each) => [each.uuid, each.prompt_id]), [
+    ["u0", 1], ["a0", 1], ["u1", 2], ["a1", 2]
+  ]);
+});
+
+test("a hook that comes into the spool beside a daemon is taken, and nobody has to call", async (t) => {
+  const spool = spooling(t);
+  const world = await spool.serve();
+  const {append} = spool;
+  append("hooks.spool", "last");
+  await until("it is taken", async () => (await world.sessions()).length === 1);
+  append("hooks.spool.taking.3", "left");
+  await until("what was left, too", async () => (await world.sessions()).length === 2);
+  await until("nothing is left", () => spool.left().length === 0);
+});
+
+test("a daemon that keeps its store in memory takes no spool unless it is told to", async (t) => {
+  const spool = spooling(t);
+  spool.append("../.perdure-hooks.spool", "s");
+  const start = (...args) => Daemon.start(t, {args, env: {HOME: spool.home}});
+  const path = join(spool.home, ".perdure-hooks.spool");
+  await start();
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  assert.ok(existsSync(path));
+  await start("--hook-spool", path);
+  await until("it is taken", () => !existsSync(path));
 });
 
 // WORK-B4, WORK-B9.
