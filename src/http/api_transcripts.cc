@@ -26,9 +26,9 @@ void take_hook(Daemon& daemon, const CallPtr& call, Done done) {
                          [done = std::move(done)](const auto& taken) mutable { done(go_on(taken)); });
 }
 
-Response busy() {
-  Response response = to_response(Answer{.status = 429, .body = Value::Map{{"continue", true}}});
-  response.headers.add("Retry-After", "1");
+Response refused(int status) {
+  Response response = to_response(Answer{.status = status, .body = Value::Map{{"continue", true}}});
+  if (status == 429) response.headers.add("Retry-After", "1");
   return response;
 }
 
@@ -153,13 +153,14 @@ Result<Answer> remove(Node& node, Transaction& txn, const Call& call) {
   return no_content();
 }
 
-template <bool kFavourite>
 Result<Answer> set_favourite(Node& node, Transaction& txn, const Call& call) {
-  auto set = node.transcripts().set_favourite(txn, call.space(), call.param("id"), kFavourite);
-  if (!set) return wrong(set);
-  auto view = node.transcripts().session(txn, call.space(), call.param("id"));
-  if (!view) return wrong(view);
-  return ok(view_json(*view));
+  if (auto set = node.transcripts().set_favourite(txn, call.space(), call.param("id"), true); !set) return wrong(set);
+  return session(node, txn, call);
+}
+
+Result<Answer> unset_favourite(Node& node, Transaction& txn, const Call& call) {
+  if (auto set = node.transcripts().set_favourite(txn, call.space(), call.param("id"), false); !set) return wrong(set);
+  return no_content();
 }
 
 }  // namespace
@@ -169,14 +170,14 @@ std::vector<Route> transcript_routes(Daemon& daemon) {
   const std::string all = "/v1/{space}/transcripts", one = all + "/sessions/{id}";
   return {
       {"POST", all + "/hooks", Load::kMore,
-       Slow{[&daemon](const CallPtr& call, Done done) { take_hook(daemon, call, std::move(done)); }}, true, busy},
+       Slow{[&daemon](const CallPtr& call, Done done) { take_hook(daemon, call, std::move(done)); }}, true, refused},
       {"GET", all + "/projects", Load::kRead, looks(node, projects)},
       {"GET", all + "/sessions", Load::kRead, looks(node, sessions)},
       {"GET", one, Load::kRead, looks(node, session)},
       {"DELETE", one, Load::kLess, changes(node, remove)},
       {"GET", one + "/messages", Load::kRead, looks(node, messages)},
-      {"PUT", one + "/favourite", Load::kLess, changes(node, set_favourite<true>)},
-      {"DELETE", one + "/favourite", Load::kLess, changes(node, set_favourite<false>)},
+      {"PUT", one + "/favourite", Load::kLess, changes(node, set_favourite)},
+      {"DELETE", one + "/favourite", Load::kLess, changes(node, unset_favourite)},
   };
 }
 

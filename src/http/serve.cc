@@ -91,7 +91,11 @@ std::string socket_path(const ServeOptions& options, const Place& place) {
 }
 
 Result<std::unique_ptr<Server>> start_server(Io& io, const ServeOptions& options, const Place& place, Api& api) {
-  ServerOptions server{.listen = options.listen == "none" ? "" : options.listen, .socket = socket_path(options, place)};
+  ServerOptions server{
+      .listen = options.listen == "none" ? "" : options.listen,
+      .socket = socket_path(options, place),
+      .too_large = [&api](auto method, auto target) { return api.too_large(method, target); },
+  };
   auto handler = [&api](std::shared_ptr<Exchange> exchange) { api.handle(std::move(exchange)); };
   auto started = Server::start(io, server, handler);
   bool other_daemon = !started && options.socket.empty() && !server.socket.empty() &&

@@ -59,9 +59,7 @@ bool SpoolTaker::take_from(const std::string& path) {
         {{"file", path}, {"error", report.error().message}});
   if (report && report->taken + report->unreadable > 0)
     say(node_, LogLevel::kInfo, "took hooks that came while no daemon listened",
-        {{"file", path},
-         {"taken", std::to_string(report->taken)},
-         {"unreadable", std::to_string(report->unreadable)}});
+        {{"file", path}, {"taken", std::to_string(report->taken)}, {"unreadable", std::to_string(report->unreadable)}});
   return report.has_value();
 }
 

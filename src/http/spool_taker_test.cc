@@ -45,8 +45,8 @@ class SpoolTaking : public testing::Test {
   }
   WallTime wall_now() { return StoreAccess::impl(node_->store()).scheduler().wall_now(); }
   std::optional<transcript::SessionRow> session(const std::string& id) {
-    auto found = node_->store().read(
-        [&](Reader& reader) { return node_->transcripts().session(reader, "default", id); });
+    auto found =
+        node_->store().read([&](Reader& reader) { return node_->transcripts().session(reader, "default", id); });
     return found ? std::optional(found->row) : std::nullopt;
   }
   /// Whether it comes within a time that only a daemon which does not look would need.
@@ -107,7 +107,8 @@ TEST_F(SpoolTaking, WhatIsRefusedForGoodIsLoggedAndHoldsUpNothing) {
   SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
   taker.start();
   EXPECT_TRUE(comes("second"));
-  EXPECT_THAT(logged(), Contains(HasSubstr("hooks that were left in a file are refused for good space=no space hooks=1")));
+  EXPECT_THAT(logged(),
+              Contains(HasSubstr("hooks that were left in a file are refused for good space=no space hooks=1")));
 }
 
 TEST_F(SpoolTaking, AfterItsStopItTakesNothing) {

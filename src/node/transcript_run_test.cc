@@ -257,10 +257,10 @@ TEST_F(TranscriptRun, OneMoreLineIsAllThatIsReadForIt) {  // WORK-B10
   append(path(), more);
   run_again();
   EXPECT_EQ(messages().size(), 101U);
-  EXPECT_LE(bytes_read() - before, more.size() + 1) << "and the byte before it";
+  EXPECT_LE(bytes_read() - before, more.size());
   before = bytes_read();
   run_again();
-  EXPECT_LE(bytes_read() - before, 1U) << "nothing new";
+  EXPECT_EQ(bytes_read(), before) << "nothing new";
   EXPECT_EQ(session()->progress.offset, fs::file_size(path()));
 }
 
@@ -547,7 +547,8 @@ TEST_F(TranscriptRun, ManyToolsWithLongNamesAreStoredInBatchesToo) {  // WORK-20
     std::string items;
     for (int k = 0; k < 1'900; ++k) {
       std::string name = std::to_string(i) + "-" + std::to_string(k) + std::string(180, 'x');
-      items += (k > 0 ? "," : "") + (R"({"type":"tool_use","id":")" + name + R"(","name":")" + name + R"(","input":{}})");
+      items +=
+          (k > 0 ? "," : "") + (R"({"type":"tool_use","id":")" + name + R"(","name":")" + name + R"(","input":{}})");
     }
     lines += line("assistant", "a" + std::to_string(i), "[" + items + "]", 1s);
   }
@@ -620,8 +621,7 @@ TEST_F(TranscriptRun, TheFeedTellsOfNewMessagesOnce) {  // WORK-U12
   hook("Stop");
   advance(2s);
   EXPECT_THAT(changes(), ElementsAre("active s shop at 03-01T00:00:00", "updated s shop +2 to 2 at 03-01T00:00:02",
-                                     "done s shop at 03-01T00:00:04",
-                                     "updated s shop +1 to 3 at 03-01T00:00:06"));
+                                     "done s shop at 03-01T00:00:04", "updated s shop +1 to 3 at 03-01T00:00:06"));
 }
 
 TEST_F(TranscriptRun, ASessionThatIsRemovedBeforeItsRunIsNothingToRead) {  // WORK-U7

@@ -1,8 +1,8 @@
 // Hooks: what a coding session tells of itself, as it happens.
 //
 // One hook is one transaction: the hook as it came, its project, session and prompt, and the touch that makes the
-// transcript be read. What cannot be understood is kept all the same, and changes nothing else. One that was kept in the
-// spool may be older than what is known: it counts as of the moment at which it came, and undoes nothing that is newer.
+// transcript be read. What cannot be understood is kept all the same, and changes nothing else. One that was kept in
+// the spool counts as of the moment at which it came, and undoes nothing that is newer.
 //
 //     SessionStart                                  started; an empty prompt, unless it resumes
 //     UserPromptSubmit                              active; a prompt with its text

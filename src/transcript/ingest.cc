@@ -104,6 +104,7 @@ class Storing {
     progress_.device = batch.position.device;
     progress_.inode = batch.position.inode;
     progress_.offset = batch.position.offset;
+    progress_.tail = batch.position.tail;
     progress_.bytes_read += batch.bytes_read;
     txn_.set(progress_key(data_), encode(progress_));
     return progress_.messages - before_;

@@ -93,7 +93,8 @@ struct ProgressRow {
   std::uint64_t inode = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes_read = 0;
-  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read)
+  std::uint64_t tail = 0;
+  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail)
 };
 
 struct PromptRow {

@@ -113,7 +113,7 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
   // The machine is short of something, which it will have again.
   if (!file && file.error().code == ErrorCode::kUnavailable) return std::unexpected(std::move(file.error()));
   if (!file) return nothing(file.error().message);
-  LineReader lines(std::move(*file), {progress.device, progress.inode, progress.offset});
+  LineReader lines(std::move(*file), {progress.device, progress.inode, progress.offset, progress.tail});
   return Reading(store, job, id, session.number, now).read(lines);
 }
 

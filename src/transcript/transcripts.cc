@@ -77,9 +77,14 @@ void Transcripts::release() {
 
 DueTurn Transcripts::look_after(Transaction& txn, WallTime now) {
   if (held_) return {};
-  return tend(txn, debouncers_, now, [this](BytesView key) {
+  DueTurn turn = tend(txn, debouncers_, now, [this](BytesView key) {
     complain("a row that cannot be read is passed over, and goes when it is old: " + printable(key), "", "");
   });
+  turn.committed = [this, say = std::move(turn.committed)] {
+    could_not_.clear();
+    if (say) say();
+  };
+  return turn;
 }
 
 void Transcripts::could_not_look(const Error& error) {
@@ -100,7 +105,8 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
                [](const Result<void>&, Receipt) {}, kHookOptions);
     auto handler = [this, space = each.space](Job& job) {
       auto say = [&](const std::string& why, const std::string& session) { complain(why, space, session); };
-      auto done = run(store_, job, options_.roots, [this] { return clock_.now(); }, say);
+      auto done = run(
+          store_, job, options_.roots, [this] { return clock_.now(); }, say);
       if (done) return done;
       complain("Worker error: " + done.error().message, space, job.event().modifier);
       done.error().message.insert(0, "Worker failed: ");

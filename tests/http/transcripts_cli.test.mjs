@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import {spawn} from "node:child_process";
 import {existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync} from "node:fs";
+import http from "node:http";
 import {join} from "node:path";
 import {test} from "node:test";
 
@@ -136,6 +137,57 @@ test(
       assert.deepEqual(seen().slice(2).sort(), ["early", "late"]);
     });
 
+// WORK-U13.
+test("perdure messages --follow shows what a tool answers later", async (t) => {
+  const {world, transcript} = await withMessages(t);
+  const args = ["messages", "s", "--follow", "--json", "--url", world.daemon.url, "--space", world.space];
+  const following = new Command(t, world.home, args);
+  const seen = () => following.out.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  await until("what was there before", () => seen().length === 2);
+  transcript.append(answered("call", 10, [{type: "tool_use", id: "t2", name: "Bash", input: {}}]));
+  await world.read("s");
+  await until("the call", () => seen().length === 3);
+  transcript.append(results("answer", 11, {tool_use_id: "t2", content: "late"}));
+  await world.read("s");
+  await until("the answer", () => seen().length === 4);
+  assert.deepEqual(seen().slice(2).map(({uuid, tools}) => [uuid, tools[0].output]), [["call", null], ["call", "late"]]);
+});
+
+test("perdure messages --follow asks for what is new only, also after something was replaced", async (t) => {
+  const world = await Sessions.start(t);
+  const transcript = world.transcript();
+  const todo = (uuid, at) => answered(uuid, at, [{type: "tool_use", id: uuid, name: "TodoWrite", input: {}}]);
+  transcript.append(said("a", 1, "x"), todo("t1", 2), todo("t2", 3));
+  await world.start("s", transcript);
+  await world.advance("2s");
+  const asked = [];
+  const proxy = http.createServer((request, response) => {
+    asked.push(request.url);
+    const url = new URL(request.url, world.daemon.url);
+    const passed = http.request(url, {method: request.method, headers: request.headers}, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    passed.on("error", () => response.destroy());
+    request.pipe(passed);
+  });
+  await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  t.after(() => (proxy.close(), proxy.closeAllConnections()));
+  const {port} = proxy.address();
+  const url = `http://127.0.0.1:${port}`;
+  const args = ["messages", "s", "--follow", "--json", "--url", url, "--space", world.space];
+  const following = new Command(t, world.home, args);
+  const seen = () => following.out.split("\n").filter(Boolean).map((line) => JSON.parse(line).uuid);
+  await until("what was there before", () => seen().length === 2);
+  for (let i = 0; i < 5; ++i) {
+    transcript.append(said(`new ${i}`, 10 + i, "more"));
+    await world.read("s");
+    await until("what is new", () => seen().length === 3 + i);
+  }
+  const all = asked.filter((each) => /messages\?limit=1000$/.test(each)).length;
+  assert.ok(all <= 2, `the whole history was asked for ${all} times`);
+});
+
 // perdure hook
 
 test("perdure hook hands one event to the daemon", async (t) => {
@@ -174,7 +226,8 @@ test("perdure hook answers the same whatever it is given", async (t) => {
     assert.deepEqual([hook.code, hook.out, hook.err], [0, goOn, ""], url);
   }
   const wrong = await run(t, world.home, ["hook", "--wrong"], "{}");
-  assert.equal(wrong.code, 2);
+  assert.deepEqual([wrong.code, wrong.out], [0, goOn], "exit code 2 would stop the session");
+  assert.match(wrong.err, /--wrong/);
 });
 
 /// A store that no daemon serves yet, and hooks for it.

@@ -130,9 +130,9 @@ function main(wanted) {
   }
   const files = readdirSync(here).filter((name) => name.endsWith(".mutants"));
   const isWanted = (mutant) =>
-    wanted.length === 0 || wanted.some((word) => mutant.where.startsWith(`${word}.mutants:`) || mutant.ids.split(/[ ,]+/).includes(word));
+    wanted.length === 0 || wanted.some((word) => mutant.where === word || mutant.where.startsWith(`${word}.mutants:`) || mutant.ids.split(/[ ,]+/).includes(word));
   const mutants = files.sort().flatMap(parse).filter(isWanted);
-  if (mutants.length === 0) throw new Error(`no break has one of these as its file or id: ${wanted.join(" ")}`);
+  if (mutants.length === 0) throw new Error(`no break has one of these as its file, place or id: ${wanted.join(" ")}`);
   mutants.forEach(broken);
 
   copySources();
