@@ -597,6 +597,9 @@ TEST_F(TranscriptRun, TheTextsOfPromptsAreNotRead) {  // WORK-15
   ASSERT_EQ(messages().size(), 2U);
   EXPECT_EQ(messages()[0].row.prompt, 1U);
   EXPECT_EQ(messages()[1].row.prompt, 2U) << "said by what the next prompt says";
+  append(path(), assistant("a1", "yes", 20s));
+  run_again();
+  EXPECT_EQ(messages()[2].row.prompt, 2U) << "the last one long before";
 }
 
 TEST_F(TranscriptRun, AShortageOfTheMachineIsTriedAgain) {  // WORK-B5, WORK-U7
