@@ -167,11 +167,11 @@ TEST_F(TranscriptTend, ManyRowsGoInSeveralTurns) {  // WORK-U14
   for (int i = 0; i < 1'300; ++i) lines += user("u" + std::to_string(i), "x", 1s);
   write(path(), lines);
   std::vector<Hook> many;
-  for (int i = 0; i < 700; ++i) many.push_back(transcripts().read(hook_text("PreToolUse"), std::to_string(i)));
+  for (int i = 0; i < 1'300; ++i) many.push_back(transcripts().read(hook_text("PreToolUse"), std::to_string(i)));
   ASSERT_TRUE(transcripts().take("default", many));
   advance(3 * kDay + 2s);
   EXPECT_THAT(bodies(), IsEmpty());
-  EXPECT_EQ(hooks().size(), 701U);
+  EXPECT_EQ(hooks().size(), 1'301U);
   advance(4 * kDay);
   EXPECT_EQ(row_count(), 0U);
 }
