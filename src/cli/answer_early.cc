@@ -30,17 +30,23 @@ void replace(int stream) {
   if (null >= 0) (void)::dup2(null, stream);
 }
 
+void leave_caller() {
+  (void)::setsid();
+  // Callers wait for the end of these too.
+  replace(STDOUT_FILENO);
+  replace(STDERR_FILENO);
+}
+
 // Nothing but what may be done inside of a signal handler.
 void on_timer(int) {
   int number = errno;
   switch (next) {
     case Next::kLetCallerGo:
       // Not fork(), which runs handlers of libraries that may be the very code that was interrupted.
-      if (::_Fork() != 0) ::_exit(0);
-      (void)::setsid();
-      // Callers wait for the end of these too.
-      replace(STDOUT_FILENO);
-      replace(STDERR_FILENO);
+      if (pid_t child = ::_Fork(); child > 0) ::_exit(0);
+      // Without a child the caller has to wait: the event comes first.
+      else if (child == 0)
+        leave_caller();
       next = Next::kEndInput;
       start_timer({kInputSeconds, 0});
       break;
@@ -65,7 +71,6 @@ void answer_early(std::ostream&, std::string_view answer, Duration within) {
     lowest = ::open("/dev/null", O_RDWR);
   } while (lowest >= 0 && lowest <= STDERR_FILENO);
   if (lowest >= 0) ::close(lowest);
-  (void)!::write(STDOUT_FILENO, answer.data(), answer.size());
   struct sigaction action = {};
   action.sa_handler = on_timer;
   action.sa_flags = SA_RESTART;
@@ -77,6 +82,8 @@ void answer_early(std::ostream&, std::string_view answer, Duration within) {
   (void)::sigprocmask(SIG_UNBLOCK, &alarm, nullptr);
   auto us = std::chrono::duration_cast<std::chrono::microseconds>(within).count();
   start_timer({us / 1'000'000, us % 1'000'000});
+  // Who does not read is let go as well: the child goes on with a stdout that takes everything.
+  (void)!::write(STDOUT_FILENO, answer.data(), answer.size());
 }
 
 }  // namespace perdure::cli

@@ -63,6 +63,8 @@ struct Command {
   /// Printed behind its help.
   std::string examples = "";
   bool hidden = false;
+  /// For one that is called by programs which must not fail for it: printed when it is used wrongly, and exit code 0.
+  std::string answer_anyway = "";
 };
 
 /// Every command, in the order of the help. Built once.

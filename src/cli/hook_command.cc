@@ -191,7 +191,9 @@ std::vector<Command> hook_commands() {
              "PERDURE_HOOK_SPOOL"},
             {"verbose", "", "Say on stderr what went wrong; the exit code is 0 all the same"}},
            hook,
-           kExamples}};
+           kExamples,
+           false,
+           kAnswer}};
 }
 
 }  // namespace perdure::cli

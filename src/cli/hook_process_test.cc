@@ -1,10 +1,14 @@
 // perdure hook as a process, as coding sessions start it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,7 +46,8 @@ class CliHookProcess : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   // The process has the file "alive" locked, as does what goes on behind its caller's back.
-  pid_t start(Streams streams, const std::function<void()>& prepare = [] {}) {
+  pid_t start(
+      Streams streams, const std::function<void()>& prepare = [] {}) {
     std::vector<std::string> args = {PERDURE_BINARY, "hook", "--url", "unix://" + socket()};
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
@@ -210,6 +215,45 @@ TEST_F(CliHookProcess, ACallerThatDoesNotReadIsNoError) {
   int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   EXPECT_EQ(wait(start({event("{}"), full, full})), 0);
   EXPECT_EQ(spooled(1).at(0).hook, "{}");
+}
+
+TEST_F(CliHookProcess, ACallerThatDoesNotReadKeepsNobodyWaiting) {
+  int out[2];
+  ASSERT_EQ(::pipe2(out, O_CLOEXEC), 0);
+  ASSERT_EQ(::fcntl(out[1], F_SETFL, O_NONBLOCK), 0);
+  std::string page(4096, 'x');
+  while (::write(out[1], page.data(), page.size()) > 0) continue;
+  ASSERT_EQ(::fcntl(out[1], F_SETFL, 0), 0);
+  SteadyTime began = steady_now();
+  EXPECT_EQ(wait(start({event("{}"), out[1], open("out")})), 0);
+  EXPECT_LT(steady_now() - began, kSoon);
+  EXPECT_EQ(spooled(1).at(0).hook, "{}");
+  ::close(out[0]);
+  ::close(out[1]);
+}
+
+TEST_F(CliHookProcess, WhereNoChildCanBeMadeTheEventIsNotLost) {
+  int in[2];
+  ASSERT_EQ(::pipe2(in, O_CLOEXEC), 0);
+  auto no_children = [] {
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 2, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN)};
+    sock_fprog program = {std::size(code), code};
+    bool filtered =
+        ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    if (!filtered) ::_exit(126);
+  };
+  pid_t pid = start({in[0], open("out"), open("out")}, no_children);
+  // Much longer than it keeps its caller waiting otherwise.
+  Latch never;
+  while (text("out").empty()) never.wait_for(std::chrono::milliseconds(1));
+  never.wait_for(std::chrono::milliseconds(200));
+  ASSERT_EQ(::write(in[1], "late", 4), 4);
+  ::close(in[1]);
+  EXPECT_EQ(wait(pid), 0);
+  EXPECT_EQ(spooled(1).at(0).hook, "late");
 }
 
 TEST_F(CliHookProcess, ADiskWithoutRoomForTheWholeLineGetsNoneOfIt) {

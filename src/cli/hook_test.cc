@@ -166,12 +166,19 @@ TEST_F(CliHook, NoEventIsNothingToForward) {
   EXPECT_TRUE(spooled().empty());
 }
 
-TEST_F(CliHook, OnlyWrongFlagsAreAnError) {
-  for (Args bad : {Args{"hook", "--no-such-flag"}, {"hook", "more"}, {"hook", "--spool"}}) {
+TEST_F(CliHook, WrongFlagsAreSaidAndFailNobody) {
+  // To those who call hooks, exit code 2 means that the session must not go on.
+  for (Args bad :
+       {Args{"hook", "--no-such-flag"}, {"hook", "more"}, {"hook", "--spool"}, {"--url", "x", "hook", "-x"}}) {
     Printed it = world_.run(bad);
-    EXPECT_EQ(it.exit_code, 2) << bad[1];
-    EXPECT_EQ(it.out, "");
+    EXPECT_EQ(it.exit_code, 0) << bad[1];
+    EXPECT_EQ(it.out, "{\"continue\":true}\n");
+    EXPECT_NE(it.err.find("perdure: "), std::string::npos);
   }
+  Printed it = world_.run({"hook", "--install", "--no-such-flag"});
+  EXPECT_EQ(it.exit_code, 2) << "that is what a person types";
+  EXPECT_EQ(it.out, "");
+  EXPECT_EQ(world_.run({"emit", "hook", "--no-such-flag"}).exit_code, 2);
 }
 
 TEST_F(CliHook, InstallPrintsTheSettingsOfEveryEvent) {

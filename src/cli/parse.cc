@@ -97,6 +97,10 @@ std::vector<std::string> take_command_words(std::vector<std::string>& args) {
   return words;
 }
 
+const Command* named(const std::vector<std::string>& words) {
+  return find_command(words.size() == 1 ? words[0] : words[0] + " " + words[1]);
+}
+
 std::unexpected<Failure> unknown_command(const std::vector<std::string>& words) {
   std::string name = words[0] + (words.size() > 1 ? " " + words[1] : "");
   std::string prefix = words[0] + " ", known;
@@ -210,6 +214,11 @@ std::string help_of(const Command& command) {
   return app.help();
 }
 
+const Command* command_of(std::vector<std::string> args) {
+  std::vector<std::string> words = take_command_words(args);
+  return words.empty() ? nullptr : named(words);
+}
+
 OrFailure<Parsed> parse(std::vector<std::string> args, const Variables& variables) {
   Parsed parsed;
   auto end_of_flags = std::ranges::find(args, "--");
@@ -225,7 +234,7 @@ OrFailure<Parsed> parse(std::vector<std::string> args, const Variables& variable
     if (parsed.help) return parsed;
     return usage("no command", "'perdure --help' lists them");
   }
-  parsed.command = find_command(words.size() == 1 ? words[0] : words[0] + " " + words[1]);
+  parsed.command = named(words);
   if (parsed.command == nullptr && parsed.help && words.size() == 1) return parsed;
   if (parsed.command == nullptr) return unknown_command(words);
   if (parsed.help) return parsed;

@@ -22,6 +22,9 @@ struct Parsed {
 /// `args` without the name of the program. Errors: exit code 2, saying what would be right.
 OrFailure<Parsed> parse(std::vector<std::string> args, const Variables& variables);
 
+/// The command that they name, whatever is wrong with the rest; null if there is none.
+const Command* command_of(std::vector<std::string> args);
+
 /// What `perdure COMMAND --help` prints.
 std::string help_of(const Command& command);
 

@@ -1,5 +1,7 @@
 #include "cli/run.h"
 
+#include <algorithm>
+
 #include "cli/help.h"
 
 namespace perdure::cli {
@@ -18,7 +20,12 @@ int run(const std::vector<std::string>& args, World& world) {
   auto parsed = parse(args, world.variables);
   if (!parsed) {
     report(world, parsed.error());
-    return parsed.error().exit_code;
+    const Command* command = command_of(args);
+    // Whoever installs it is a person, and wants to know.
+    if (!command || command->answer_anyway.empty() || std::ranges::count(args, "--install") > 0)
+      return parsed.error().exit_code;
+    world.out << command->answer_anyway << std::flush;
+    return kExitOk;
   }
   if (parsed->help) {
     world.out << (parsed->command == nullptr ? main_help() : help_of(*parsed->command)) << std::flush;

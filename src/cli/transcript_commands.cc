@@ -1,6 +1,8 @@
 // What coding sessions have said.
 #include <algorithm>
+#include <deque>
 #include <set>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/follow.h"
@@ -80,30 +82,81 @@ class Messages {
 
   /// Those behind the last; then those whose time is before it, if some of the first `last` have not been printed.
   OrFailure<void> print_new(std::uint64_t last = 0) {
-    if (auto good = print_after(); !good || printed_.size() >= last) return good;
+    if (auto good = print_after(); !good || printed_.size() + gone_ >= last) return good;
     after_.clear();
-    return print_after();
+    auto good = print_after();
+    // A list of things to do was replaced by another, or what was old has gone: nobody has to look for those again.
+    if (good) gone_ = last - std::min<std::uint64_t>(last, printed_.size());
+    return good;
+  }
+
+  /// Once more, with what their tools have answered since, those that were printed without.
+  OrFailure<void> print_answers() {
+    for (auto each = waiting_.begin(); each != waiting_.end();) {
+      auto page = fetch(each->before, kAround);
+      if (!page) return std::unexpected(std::move(page.error()));
+      const Value* items = page->find("items");
+      const Value::List* list = items ? items->as_list() : nullptr;
+      auto is_it = [&](const Value& message) { return text_of(message, "uuid") == each->uuid; };
+      auto found = list ? std::ranges::find_if(*list, is_it) : Value::List::const_iterator();
+      bool is_there = list && found != list->end();
+      if (is_there && is_waiting(*found)) {
+        ++each;
+        continue;
+      }
+      if (is_there) print(*found);
+      each = waiting_.erase(each);
+    }
+    return {};
   }
 
  private:
+  /// A message whose tools have not all answered yet, and the cursor of the one before it.
+  struct Waiting {
+    std::string uuid, before;
+  };
+  static constexpr std::size_t kWaitingMax = 50;
+  /// Some may have come between a message and what was before it.
+  static constexpr std::string_view kAround = "10";
+
+  static bool is_waiting(const Value& message) {
+    const Value* tools = message.find("tools");
+    const Value::List* list = tools ? tools->as_list() : nullptr;
+    auto has_no_output = [](const Value& tool) {
+      const Value* output = tool.find("output");
+      return !output || output->is_null();
+    };
+    return list && std::ranges::any_of(*list, has_no_output);
+  }
+  void print(const Value& message) {
+    if (context_.json())
+      context_.print(message.to_json());
+    else
+      printer_.print(message);
+  }
+  OrFailure<Value> fetch(const std::string& after, std::string_view limit) {
+    Target target = {context_.space(), "transcripts", "sessions", session_, "messages"};
+    target.query("limit", std::string(limit));
+    if (!after.empty()) target.query("after", after);
+    auto answer = context_.get(target);
+    if (!answer) return std::unexpected(std::move(answer.error()));
+    return std::move(answer->body);
+  }
+
   OrFailure<void> print_after() {
     for (;;) {
-      Target target = {context_.space(), "transcripts", "sessions", session_, "messages"};
-      target.query("limit", "1000");
-      if (!after_.empty()) target.query("after", after_);
-      auto answer = context_.get(target);
-      if (!answer) return std::unexpected(std::move(answer.error()));
-      const Value* items = answer->body.find("items");
+      auto page = fetch(after_, "1000");
+      if (!page) return std::unexpected(std::move(page.error()));
+      const Value* items = page->find("items");
       if (!items || !items->as_list() || items->as_list()->empty()) return {};
       for (const Value& message : *items->as_list()) {
-        after_ = text_of(message, "cursor");
-        if (!printed_.insert(text_of(message, "uuid")).second) continue;
-        if (context_.json())
-          context_.print(message.to_json());
-        else
-          printer_.print(message);
+        std::string before = std::exchange(after_, text_of(message, "cursor")), uuid = text_of(message, "uuid");
+        if (!printed_.insert(uuid).second) continue;
+        print(message);
+        if (is_waiting(message)) waiting_.push_back({uuid, before});
+        if (waiting_.size() > kWaitingMax) waiting_.pop_front();
       }
-      if (const Value* next = answer->body.find("next"); !next || next->is_null()) return {};
+      if (const Value* next = page->find("next"); !next || next->is_null()) return {};
     }
   }
 
@@ -113,6 +166,10 @@ class Messages {
   std::string after_;
   /// By uuid.
   std::set<std::string> printed_;
+  /// How many of those that there have been are there no more, and were never printed.
+  std::uint64_t gone_ = 0;
+  /// The last of them.
+  std::deque<Waiting> waiting_;
 };
 
 OrFailure<void> show_messages(Context& context, const Arguments& arguments) {
@@ -127,6 +184,7 @@ OrFailure<void> show_messages(Context& context, const Arguments& arguments) {
     auto change = Value::from_json(event.data);
     const Value* last = change ? change->find("offset") : nullptr;
     auto number = last ? last->as_integer() : nullptr;
+    if (auto good = messages.print_answers(); !good) return std::unexpected(std::move(good.error()));
     if (auto good = messages.print_new(number ? static_cast<std::uint64_t>(*number) : 0); !good)
       return std::unexpected(std::move(good.error()));
     return true;
@@ -151,7 +209,7 @@ std::vector<Command> transcript_commands() {
        kTranscripts,
        "Show what was said in a session",
        {{"SESSION", "The id of a session"}},
-       {{"follow", "", "Go on with what comes, until interrupted"}},
+       {{"follow", "", "Go on with what comes, until interrupted; a message whose tools answer later is shown again"}},
        show_messages},
   };
 }

@@ -87,7 +87,7 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
   for (const auto& [name, value] : call->params)
     if (auto good = check_param(name, value); !good) return exchange->answer(problem(good.error()));
   if (!admission_.enter(match.route->load, call->space_or_none())) {
-    if (match.route->when_busy) return exchange->answer(match.route->when_busy());
+    if (match.route->when_refused) return exchange->answer(match.route->when_refused(429));
     return exchange->answer(
         problem(429, "limit_exceeded", "more requests are under way than this daemon takes on at once; try again"));
   }
@@ -98,6 +98,13 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
     visit->call->body = std::move(*body);
   }
   run(*match.route, std::move(visit));
+}
+
+std::optional<Response> Api::too_large(std::string_view method, std::string_view text) const {
+  auto target = Target::parse(text);
+  auto match = target ? router_.find(method, target->segments) : Router::Match();
+  if (!match.route || !match.route->when_refused) return std::nullopt;
+  return match.route->when_refused(413);
 }
 
 void Api::run(const Route& route, std::shared_ptr<Visit> visit) {

@@ -45,6 +45,8 @@ class Api {
 
   /// Answers it, sooner or later. Must not be called any more once the node is closed.
   void handle(std::shared_ptr<Exchange> exchange);
+  /// What is answered to a body that is too large to be read, if not a problem.
+  std::optional<Response> too_large(std::string_view method, std::string_view target) const;
   /// The daemon stops: whoever waits for what goes on without him is told so.
   void stop_waiting() PERDURE_EXCLUDES(mutex_);
   const std::vector<Route>& routes() const { return router_.routes(); }

@@ -1,33 +1,15 @@
 // /v1/{space}/transcripts
-#include "http/api_transcripts.h"
-
-#include <unistd.h>
-
 #include "http/api.h"
 #include "http/bind.h"
 #include "http/daemon.h"
 #include "http/event_json.h"
 #include "http/units.h"
-#include "runtime/mutex.h"
-#include "session/rows.h"
-#include "store/report.h"
-#include "store/store_access.h"
-#include "transcript/spool.h"
 
 namespace perdure::http {
 namespace {
 
 using transcript::from_ns;
 using transcript::Transcripts;
-
-/// Of hooks, in one transaction: less than it may hold with one more, which has at most 8 MiB.
-constexpr std::size_t kSpooledBytes = 1 << 20;
-
-/// Whether it would be the same the next time.
-bool is_final(const Error& error) {
-  return !error.retryable() && error.outcome() == Outcome::kNone && error.code != ErrorCode::kStoreFull &&
-         error.code != ErrorCode::kClosed;
-}
 
 /// Whoever is hooked goes on, whatever became of the hook; the status says whether it is stored.
 Answer go_on(const Result<transcript::Taken>& taken) {
@@ -42,14 +24,11 @@ void take_hook(Daemon& daemon, const CallPtr& call, Done done) {
   auto hook = transcripts.read(std::move(call->exchange().request().body), key ? *key : "");
   transcripts.take_async(call->space(), std::move(hook),
                          [done = std::move(done)](const auto& taken) mutable { done(go_on(taken)); });
-  // Some may have found this daemon too busy.
-  for (const std::string& path : daemon.spools)
-    if (::access(path.c_str(), F_OK) == 0) return take_spools(daemon);
 }
 
-Response busy() {
-  Response response = to_response(Answer{.status = 429, .body = Value::Map{{"continue", true}}});
-  response.headers.add("Retry-After", "1");
+Response refused(int status) {
+  Response response = to_response(Answer{.status = status, .body = Value::Map{{"continue", true}}});
+  if (status == 429) response.headers.add("Retry-After", "1");
   return response;
 }
 
@@ -174,66 +153,31 @@ Result<Answer> remove(Node& node, Transaction& txn, const Call& call) {
   return no_content();
 }
 
-template <bool kFavourite>
 Result<Answer> set_favourite(Node& node, Transaction& txn, const Call& call) {
-  auto set = node.transcripts().set_favourite(txn, call.space(), call.param("id"), kFavourite);
-  if (!set) return wrong(set);
-  auto view = node.transcripts().session(txn, call.space(), call.param("id"));
-  if (!view) return wrong(view);
-  return ok(view_json(*view));
+  if (auto set = node.transcripts().set_favourite(txn, call.space(), call.param("id"), true); !set) return wrong(set);
+  return session(node, txn, call);
+}
+
+Result<Answer> unset_favourite(Node& node, Transaction& txn, const Call& call) {
+  if (auto set = node.transcripts().set_favourite(txn, call.space(), call.param("id"), false); !set) return wrong(set);
+  return no_content();
 }
 
 }  // namespace
-
-void take_spools(Daemon& daemon) {
-  auto take = [&daemon](std::span<const transcript::Spooled> lines) -> Result<void> {
-    Transcripts& transcripts = daemon.node.transcripts();
-    // In order, and in as few transactions as that takes.
-    for (std::size_t i = 0; i < lines.size();) {
-      const std::string& space = lines[i].space;
-      std::vector<transcript::Hook> hooks;
-      for (std::size_t bytes = 0; i < lines.size() && lines[i].space == space && bytes < kSpooledBytes; ++i) {
-        bytes += lines[i].hook.size();
-        hooks.push_back(transcripts.read(lines[i].hook, lines[i].id));
-      }
-      // What will never be taken must not hold up what is behind it.
-      if (!session::check_short_name(space, "the space")) continue;
-      if (auto taken = transcripts.take(space, hooks); !taken && !is_final(taken.error())) return taken;
-      // One by one, without those that will never be taken.
-      else if (!taken)
-        for (const auto& hook : hooks)
-          if (auto one = transcripts.take(space, {hook}); !one && !is_final(one.error())) return one;
-    }
-    return {};
-  };
-  MutexLock one_at_a_time(daemon.spool_mutex);
-  const StoreOptions& options = StoreAccess::impl(daemon.node.store()).options();
-  for (const std::string& path : daemon.spools) {
-    auto report = transcript::take_spool(path, take);
-    if (!report)
-      log(options, LogLevel::kWarning, "transcript", "hooks that were left in a file could not be taken",
-          {{"file", path}, {"error", report.error().message}});
-    else if (report->taken + report->unreadable > 0)
-      log(options, LogLevel::kInfo, "transcript", "took hooks that came while no daemon listened",
-          {{"file", path},
-           {"taken", std::to_string(report->taken)},
-           {"unreadable", std::to_string(report->unreadable)}});
-  }
-}
 
 std::vector<Route> transcript_routes(Daemon& daemon) {
   Node& node = daemon.node;
   const std::string all = "/v1/{space}/transcripts", one = all + "/sessions/{id}";
   return {
       {"POST", all + "/hooks", Load::kMore,
-       Slow{[&daemon](const CallPtr& call, Done done) { take_hook(daemon, call, std::move(done)); }}, true, busy},
+       Slow{[&daemon](const CallPtr& call, Done done) { take_hook(daemon, call, std::move(done)); }}, true, refused},
       {"GET", all + "/projects", Load::kRead, looks(node, projects)},
       {"GET", all + "/sessions", Load::kRead, looks(node, sessions)},
       {"GET", one, Load::kRead, looks(node, session)},
       {"DELETE", one, Load::kLess, changes(node, remove)},
       {"GET", one + "/messages", Load::kRead, looks(node, messages)},
-      {"PUT", one + "/favourite", Load::kLess, changes(node, set_favourite<true>)},
-      {"DELETE", one + "/favourite", Load::kLess, changes(node, set_favourite<false>)},
+      {"PUT", one + "/favourite", Load::kLess, changes(node, set_favourite)},
+      {"DELETE", one + "/favourite", Load::kLess, changes(node, unset_favourite)},
   };
 }
 

@@ -142,8 +142,9 @@ struct Route {
   std::variant<InTransaction, Asynchronous, WithOrWithoutKey, Blocking, Slow, Raw> handler;
   /// Its body is whatever it is, and its idempotency key is its own.
   bool takes_any_body = false;
-  /// What it answers under overload, if not a problem.
-  std::function<Response()> when_busy = {};
+  /// What it answers instead of a problem, with the status of that, if it is never begun: under overload, and to a body
+  /// that is too large.
+  std::function<Response(int status)> when_refused = {};
 };
 
 }  // namespace perdure::http

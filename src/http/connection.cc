@@ -213,15 +213,21 @@ void Connection::refuse(Code code) {
   if (code == error::end_of_stream || code == boost::asio::error::connection_reset) return shut();
   // Its time being over has closed the socket already.
   if (code == beast::error::timeout) return shut();
-  if (code == error::body_limit)
-    return send(problem(
-        413, "too_large",
-        "the body has more than " + std::to_string(home_->limits.body_bytes_max >> 20) + " MiB; send less at once"));
+  if (code == error::body_limit) return refuse_body();
   if (code == error::header_limit || code == error::buffer_overflow)
     return send(problem(431, "too_large", "the head of the request is too long"));
   if (code.category() == make_error_code(error::bad_method).category() && code != error::partial_message)
     return send(problem(400, "invalid_argument", "this is not a request of HTTP/1.1: " + code.message()));
   shut();
+}
+
+void Connection::refuse_body() {
+  if (parser_ && home_->too_large)
+    if (auto answer = home_->too_large(parser_->get().method_string(), parser_->get().target()))
+      return send(std::move(*answer));
+  send(problem(
+      413, "too_large",
+      "the body has more than " + std::to_string(home_->limits.body_bytes_max >> 20) + " MiB; send less at once"));
 }
 
 void Connection::finish(Response response) {

@@ -29,7 +29,8 @@ class Connection;
 /// All connections of a server, and what they have in common.
 class Connections {
  public:
-  Connections(const ServerLimits& bounds, Server::Handler handle) : limits(bounds), handler(std::move(handle)) {}
+  Connections(const ServerOptions& options, Server::Handler handle)
+      : limits(options.limits), too_large(options.too_large), handler(std::move(handle)) {}
   /// False if there are too many, or the server stops.
   bool add(const std::shared_ptr<Connection>& connection) PERDURE_EXCLUDES(mutex_);
   void remove(Connection& connection) PERDURE_EXCLUDES(mutex_);
@@ -40,6 +41,7 @@ class Connections {
   bool stop(Duration grace) PERDURE_EXCLUDES(mutex_);
 
   const ServerLimits limits;
+  const decltype(ServerOptions::too_large) too_large;
   const Server::Handler handler;
 
  private:
@@ -89,6 +91,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void handle();
   /// Tells the client what is wrong with what it sent, and closes.
   void refuse(Code code);
+  void refuse_body();
   void send(Response response);
   void send_text(std::string head, std::string body, std::move_only_function<void()> sent);
   void sent();

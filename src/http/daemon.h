@@ -7,7 +7,6 @@
 #include "http/push.h"
 #include "http/remote_kind.h"
 #include "node/node.h"
-#include "runtime/mutex.h"
 #include "perdure/changes.h"
 
 namespace perdure::http {
@@ -22,10 +21,6 @@ struct Daemon {
   std::string store;
   std::string version;
   SteadyTime started;
-  /// Where hooks leave what came while no daemon listened.
-  std::vector<std::string> spools = {};
-  /// Held by who takes them in.
-  Mutex spool_mutex = {};
 };
 
 }  // namespace perdure::http

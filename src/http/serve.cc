@@ -13,11 +13,11 @@
 #include <memory>
 
 #include "http/api.h"
-#include "http/api_transcripts.h"
 #include "http/daemon.h"
 #include "http/io.h"
 #include "http/log.h"
 #include "http/server.h"
+#include "http/spool_taker.h"
 #include "runtime/latch.h"
 #include "store/store_url.h"
 
@@ -92,7 +92,11 @@ std::string socket_path(const ServeOptions& options, const Place& place) {
 }
 
 Result<std::unique_ptr<Server>> start_server(Io& io, const ServeOptions& options, const Place& place, Api& api) {
-  ServerOptions server{.listen = options.listen == "none" ? "" : options.listen, .socket = socket_path(options, place)};
+  ServerOptions server{
+      .listen = options.listen == "none" ? "" : options.listen,
+      .socket = socket_path(options, place),
+      .too_large = [&api](auto method, auto target) { return api.too_large(method, target); },
+  };
   auto handler = [&api](std::shared_ptr<Exchange> exchange) { api.handle(std::move(exchange)); };
   auto started = Server::start(io, server, handler);
   bool other_daemon = !started && options.socket.empty() && !server.socket.empty() &&
@@ -132,9 +136,10 @@ Result<transcript::TranscriptsOptions> transcript_options(const ServeOptions& op
   return made;
 }
 
-/// In the directory of the store, or at home for hooks that found none.
+/// In the directory of the store, or at home for hooks that found none. What a store in memory took would be lost.
 std::vector<std::string> spools(const ServeOptions& options, const Place& place) {
   if (!options.hook_spool.empty()) return {options.hook_spool};
+  if (place.url.starts_with("memory:")) return {};
   std::vector<std::string> paths;
   if (!place.directory.empty()) paths.push_back(place.directory + "/hooks.spool");
   if (const char* home = std::getenv("HOME"); home && *home)
@@ -190,13 +195,14 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
       io, ClientOptions{.allowed = std::move(*allowed), .connections_max = kPushesMax, .waiting_max = 4 * kPushesMax});
   Pushers pushers(**node, client);
   RemoteKinds kinds(**node, client);
-  Daemon daemon{**node, pushers, kinds, *feed, *metrics, place.url, PERDURE_VERSION, began, spools(options, place)};
+  Daemon daemon{**node, pushers, kinds, *feed, *metrics, place.url, PERDURE_VERSION, began};
   Api api(**node, all_routes(daemon), {.on_served = [&metrics](const Served& served) { metrics->served(served); }});
-  take_spools(daemon);
+  SpoolTaker spool_taker(**node, {.paths = spools(options, place)});
   auto server = start_server(io, options, place, api);
   Result<void> result;
   if (server) {
     say_ready(options, place, **server, (*server)->socket());
+    spool_taker.start();
     int signal = signals.wait();
     log(sink, LogLevel::kInfo, "stopping", {{"signal", signal == SIGINT ? "INT" : "TERM"}});
     (*server)->begin_stop();
@@ -205,6 +211,7 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
   } else {
     result = std::unexpected(std::move(server.error()));
   }
+  spool_taker.stop();
   pushers.stop();
   kinds.stop();
   if (auto closed = (*node)->close(kGrace); !closed) {

@@ -73,7 +73,7 @@ struct Server::Parts : std::enable_shared_from_this<Server::Parts> {
   Parts(asio::io_context& context, ServerOptions given, Handler handler)
       : loop(context),
         options(std::move(given)),
-        connections(std::make_shared<Connections>(options.limits, std::move(handler))),
+        connections(std::make_shared<Connections>(options, std::move(handler))),
         strand(asio::make_strand(context)),
         tcp_acceptor(strand),
         local_acceptor(strand),

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "http/exchange.h"
 #include "http/io.h"
@@ -37,6 +39,8 @@ struct ServerOptions {
   /// The path of a unix socket, made with mode 0600; empty for none. A socket that nobody answers at is replaced.
   std::string socket = {};
   ServerLimits limits = {};
+  /// What a request with too large a body is answered; a problem if this is empty, or answers nothing.
+  std::function<std::optional<Response>(std::string_view method, std::string_view target)> too_large = {};
 };
 
 class Server {

@@ -7,7 +7,9 @@ namespace {
 
 using std::chrono::hours;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr hours kDay(24);
@@ -165,13 +167,50 @@ TEST_F(TranscriptTend, ManyRowsGoInSeveralTurns) {  // WORK-U14
   for (int i = 0; i < 1'300; ++i) lines += user("u" + std::to_string(i), "x", 1s);
   write(path(), lines);
   std::vector<Hook> many;
-  for (int i = 0; i < 700; ++i) many.push_back(transcripts().read(hook_text("PreToolUse"), std::to_string(i)));
+  for (int i = 0; i < 1'300; ++i) many.push_back(transcripts().read(hook_text("PreToolUse"), std::to_string(i)));
   ASSERT_TRUE(transcripts().take("default", many));
   advance(3 * kDay + 2s);
   EXPECT_THAT(bodies(), IsEmpty());
-  EXPECT_EQ(hooks().size(), 701U);
+  EXPECT_EQ(hooks().size(), 1'301U);
   advance(4 * kDay);
   EXPECT_EQ(row_count(), 0U);
+}
+
+TEST_F(TranscriptTend, OneTurnSeesToSoManyRowsOfAllSessions) {  // WORK-U14
+  constexpr std::size_t kEach = 400;
+  for (std::string id : {"a", "b", "c", "d", "e"}) {
+    hook("UserPromptSubmit", {{"session_id", id}, {"prompt", "x"}});
+    for (std::size_t i = 0; i < kEach; ++i) append(path(id), user(id + std::to_string(i), "x", 1s));
+  }
+  advance(1h);
+  node->hold();
+  advance(3 * kDay);
+  auto count = [&] { return rows(tuple::pack_onto(root("default"), "uuid")).size(); };
+  ASSERT_EQ(count(), 5 * kEach);
+  change([&](Transaction& txn) { EXPECT_TRUE(tend(txn, node->debouncers(), node->now()).more); });
+  EXPECT_GE(count(), 5 * kEach - 1'000);
+  EXPECT_LT(count(), 5 * kEach);
+  node->release();
+  advance(1s);
+  EXPECT_EQ(count(), 0U);
+}
+
+TEST_F(TranscriptTend, RowsThatCannotBeReadKeepNothingElse) {  // WORK-U14
+  auto damage = [&](const Bytes& key) { change([&](Transaction& txn) { txn.set(key, Bytes("damaged")); }); };
+  for (std::string id : {"hook", "message", "progress", "session", "sound"}) talk(id);
+  advance(1min);
+  auto data = [&](const std::string& id) { return data_key("default", session(id)->row.number); };
+  damage(rows(messages_key(data("message"))).at(0).key);
+  damage(rows(hooks_key(data("hook"))).at(0).key);
+  damage(progress_key(data("progress")));
+  damage(session_key("default", "session"));
+  advance(3 * kDay);
+  for (std::string id : {"hook", "message", "sound"}) EXPECT_THAT(rows(messages_key(data(id))), IsEmpty()) << id;
+  advance(4 * kDay);
+  EXPECT_EQ(rows(sessions_key("default")).size(), 1U) << "only what nobody can tell the age of is left";
+  EXPECT_EQ(rows(tuple::pack_onto(root("default"), "data")).size(), rows(data_key("default", 4)).size());
+  EXPECT_THAT(log.entries(), Each(HasSubstr("a row that cannot be read")));
+  EXPECT_EQ(log.entries().size(), 3U);
 }
 
 TEST_F(TranscriptTend, ManySessionsAreSeenTo) {  // WORK-U14

@@ -37,7 +37,9 @@ class TranscriptNode : public NodeFixture {
     options.store_options.clock = std::make_shared<TestClock>(kStart);
     options.store_options.changes_kept = std::chrono::hours(24 * 365);
     options.store_options.log = [this](const LogRecord& record) {
-      if (record.component == "transcript") log.note(std::string(record.message));
+      if (record.component != "transcript") return;
+      log.note(std::string(record.message));
+      if (on_log) on_log();
     };
     options.transcripts.roots = {directory};
     node = open(std::move(options));
@@ -72,6 +74,14 @@ class TranscriptNode : public NodeFixture {
     auto taken = send(hook_text(type, fields));
     ASSERT_TRUE(taken) << to_string(taken.error());
     EXPECT_EQ(*taken, Taken::kNew);
+  }
+
+  /// One that was kept in the spool since it came, and is taken now.
+  void late_hook(const std::string& type, WallTime came, const Fields& fields = {}) {
+    Hook late = transcripts().read(hook_text(type, fields), "");
+    late.came = came;
+    auto taken = transcripts().take("default", {late});
+    ASSERT_TRUE(taken) << to_string(taken.error());
   }
 
   // Files.
@@ -195,6 +205,8 @@ class TranscriptNode : public NodeFixture {
 
   std::string directory;
   Diary log, diary;
+  /// Called with each entry of the log.
+  std::function<void()> on_log;
   std::unique_ptr<Node> node;
 };
 

@@ -1,5 +1,7 @@
 #include "transcript/hook.h"
 
+#include <algorithm>
+
 #include "base/rfc3339.h"
 #include "session/rows.h"
 #include "transcript/json_text.h"
@@ -50,10 +52,11 @@ void read_fields(const Value& value, const std::vector<std::string>& roots, Hook
   }
   auto path = text_at(value, "transcript_path");
   if (!path) return;
-  if (auto good = check_path(*path, roots); !good)
-    hook.problem = good.error().message;
-  else
+  // What cannot be looked at just now is looked at again when it is read.
+  if (auto good = check_path(*path, roots); good || good.error().code == ErrorCode::kUnavailable)
     hook.transcript_path = std::move(path);
+  else
+    hook.problem = good.error().message;
 }
 
 std::optional<Status> status_after(const Hook& hook) {
@@ -69,38 +72,43 @@ std::optional<Status> status_after(const Hook& hook) {
 
 /// The hook itself, in as many rows as it takes, and what it is known by when it comes again.
 void keep_hook(Transaction& txn, std::string_view space, BytesView data, std::uint64_t number, const Hook& hook,
-               WallTime now) {
+               WallTime came) {
   if (!hook.id.empty()) txn.set(seen_key(space, hook.id), {});
   if (!hook.time.empty()) txn.set(own_time_key(data, hook.type, hook.time), {});
   Bytes key = tuple::pack_onto(hooks_key(data), number);
   std::string_view text = hook.text;
-  HookRow row{key_text(hook.id), hook.type, to_ns(now), hook.time, Blob{Bytes(text.substr(0, kChunkBytes))}};
+  HookRow row{key_text(hook.id), hook.type, to_ns(came), hook.time, Blob{Bytes(text.substr(0, kChunkBytes))}};
   txn.set(tuple::pack_onto(key, 0), encode(row));
   for (std::size_t i = 1; i * kChunkBytes < text.size(); ++i)
     txn.set(tuple::pack_onto(key, i), text.substr(i * kChunkBytes, kChunkBytes));
 }
 
-void keep_nobodys(Transaction& txn, std::string_view space, const Hook& hook, WallTime now) {
+void keep_nobodys(Transaction& txn, std::string_view space, const Hook& hook, WallTime came) {
   Bytes data = data_key(space, 0);
   std::uint64_t number = static_cast<std::uint64_t>(decode_counter(txn.get(data))) + 1;
   txn.set(data, encode_counter(static_cast<std::int64_t>(number)));
-  keep_hook(txn, space, data, number, hook, now);
+  if (txn.get_range(tuple::extensions(hooks_key(data)), {.limit = 1}).empty()) {
+    txn.set(due_key(to_ms(came + kHooksKept), space, kNobody), {});
+    txn.add(bell(), 1);
+  }
+  keep_hook(txn, space, data, number, hook, came);
   if (number <= kNobodysKept) return;
   Bytes oldest = tuple::pack_onto(hooks_key(data), number - kNobodysKept);
   for (const Row& row : txn.get_range(tuple::extensions(oldest))) forget_hook(txn, space, data, row);
 }
 
-void keep_project(Transaction& txn, std::string_view space, const std::string& path, WallTime now) {
+void keep_project(Transaction& txn, std::string_view space, const std::string& path, WallTime came) {
   if (path.empty()) return;
   Bytes key = project_key(space, path);
-  ProjectRow row = read<ProjectRow>(txn, key).value_or(ProjectRow{path, to_ns(now), 0});
-  row.updated = to_ns(now);
+  ProjectRow row = read<ProjectRow>(txn, key).value_or(ProjectRow{path, to_ns(came), 0});
+  row.updated = std::max(row.updated, to_ns(came));
   txn.set(key, encode(row));
 }
 
-/// Others of the project that are no more than started, unless somebody wants to keep them.
+/// Others of the project that started before and have said nothing, unless somebody wants to keep them. One that was
+/// resumed, or whose context was cleared, has started too, and has said what it said.
 void remove_started(Transaction& txn, std::string_view space, const std::string& project, const std::string& but,
-                    WallTime now) {
+                    WallTime came, WallTime now) {
   if (project.empty()) return;
   constexpr std::size_t kAtOnce = 100;
   Bytes started = started_key(space, project);
@@ -108,41 +116,47 @@ void remove_started(Transaction& txn, std::string_view space, const std::string&
     auto id = tuple::unpack_after<std::string>(started, row.key);
     if (!id || std::get<0>(*id) == but) continue;
     auto session = read<SessionRow>(txn, session_key(space, std::get<0>(*id)));
-    if (session && !session->favourite) remove_session(txn, space, std::get<0>(*id), *session, now);
+    if (session && !session->favourite && session->updated <= to_ns(came) && said_nothing(txn, space, *session))
+      remove_session(txn, space, std::get<0>(*id), *session, now);
   }
 }
 
-void add_prompt(Transaction& txn, std::string_view space, SessionRow& session, const Hook& hook, WallTime now) {
-  Bytes key = tuple::pack_onto(prompts_key(data_key(space, session.number)), ++session.prompts);
+void add_prompt(Transaction& txn, std::string_view space, SessionRow& session, const Hook& hook, WallTime came) {
+  ++session.prompts;
   // Its own time is by the clock of the transcript, which messages are told apart by.
-  WallTime at = parse_rfc3339(hook.time).value_or(now);
+  WallTime at = parse_rfc3339(hook.time).value_or(came);
   bool asks = hook.type == "UserPromptSubmit" && hook.prompt;
-  txn.set(key, encode(PromptRow{asks ? *hook.prompt : "", to_ns(at)}));
+  write_prompt(txn, data_key(space, session.number), session.prompts, {asks ? *hook.prompt : "", to_ns(at)});
 }
 
-SessionRow new_session(Transaction& txn, std::string_view space, const Hook& hook, WallTime now) {
+SessionRow new_session(Transaction& txn, std::string_view space, const Hook& hook, WallTime came) {
   Bytes numbers = numbers_key(space);
   SessionRow session;
   session.number = static_cast<std::uint64_t>(decode_counter(txn.get(numbers))) + 1;
   txn.set(numbers, encode_counter(static_cast<std::int64_t>(session.number)));
   session.project = hook.project.value_or("");
-  session.created = to_ns(now);
+  session.created = to_ns(came);
   txn.set(alive_key(data_key(space, session.number)), {});
   return session;
 }
 
-void change_session(Transaction& txn, std::string_view space, SessionRow& session, const Hook& hook, WallTime now) {
-  session.updated = to_ns(now);
-  if (auto status = status_after(hook)) session.status = *status;
-  if (hook.transcript_path) session.transcript_path = *hook.transcript_path;
-  if (hook.type == "SessionStart" && hook.detail != "resume") add_prompt(txn, space, session, hook, now);
+void change_session(Transaction& txn, std::string_view space, SessionRow& session, const Hook& hook, WallTime came) {
+  bool is_latest = session.updated <= to_ns(came);
+  session.updated = std::max(session.updated, to_ns(came));
+  if (auto status = status_after(hook); status && session.status_at <= to_ns(came)) {
+    session.status = *status;
+    session.status_at = to_ns(came);
+  }
+  if (hook.transcript_path && (is_latest || session.transcript_path.empty()))
+    session.transcript_path = *hook.transcript_path;
+  if (hook.type == "SessionStart" && hook.detail != "resume") add_prompt(txn, space, session, hook, came);
   if (hook.type == "UserPromptSubmit") {
-    add_prompt(txn, space, session, hook, now);
+    add_prompt(txn, space, session, hook, came);
     if (session.name.empty() && hook.prompt) session.name = first_characters(*hook.prompt, kNameCharacters);
   }
   // One that had ended is looked after as soon as one that is new.
-  auto due = std::chrono::ceil<std::chrono::milliseconds>((now + kIdleTime).time_since_epoch());
-  if (session.due == 0 || session.due > due.count()) session.due = due.count();
+  std::int64_t due = to_ms(from_ns(session.updated) + kIdleTime);
+  if (session.due == 0 || session.due > due) session.due = due;
 }
 
 }  // namespace
@@ -169,34 +183,39 @@ Hook read_hook(std::string text, std::string id, const std::vector<std::string>&
 
 void forget_hook(Transaction& txn, std::string_view space, BytesView data, const Row& row) {
   auto place = tuple::unpack_after<std::uint64_t, std::uint64_t>(hooks_key(data), row.key);
-  if (place && std::get<1>(*place) == 0) {
-    HookRow hook = in_txn(txn, decode<HookRow>(row.value));
-    if (!hook.id.empty()) txn.clear(seen_key(space, hook.id));
-    if (!hook.time.empty()) txn.clear(own_time_key(data, hook.type, hook.time));
-  }
+  auto hook = place && std::get<1>(*place) == 0 ? decode<HookRow>(row.value) : HookRow();
+  if (hook && !hook->id.empty()) txn.clear(seen_key(space, hook->id));
+  if (hook && !hook->time.empty()) txn.clear(own_time_key(data, hook->type, hook->time));
   txn.clear(row.key);
 }
 
 Taken take_hook(Transaction& txn, std::string_view space, const Hook& hook, Debouncers& debouncers, WallTime now) {
   SystemAccess access(txn);
   if (!hook.id.empty() && txn.get(seen_key(space, hook.id))) return Taken::kDuplicate;
+  // By another clock, which may be ahead.
+  const WallTime came = std::min(hook.came.value_or(now), now);
   if (hook.session.empty()) {
-    keep_nobodys(txn, space, hook, now);
+    keep_nobodys(txn, space, hook, came);
     return Taken::kNew;
   }
   auto found = read<SessionRow>(txn, session_key(space, hook.session));
   if (found && !hook.time.empty() && txn.get(own_time_key(data_key(space, found->number), hook.type, hook.time)))
     return Taken::kDuplicate;
-  SessionRow session = found ? std::move(*found) : new_session(txn, space, hook, now);
+  bool is_new = !found;
+  SessionRow session = found ? std::move(*found) : new_session(txn, space, hook, came);
+  const Status status = session.status;
+  const std::uint64_t prompts = session.prompts;
   Bytes data = data_key(space, session.number);
-  keep_hook(txn, space, data, ++session.hooks, hook, now);
-  keep_project(txn, space, session.project, now);
-  if (hook.type == "SessionStart" && !session.project.empty())
-    remove_started(txn, space, session.project, hook.session, now);
-  change_session(txn, space, session, hook, now);
+  keep_hook(txn, space, data, ++session.hooks, hook, came);
+  keep_project(txn, space, session.project, came);
+  if (hook.type == "SessionStart") remove_started(txn, space, session.project, hook.session, came, now);
+  change_session(txn, space, session, hook, came);
   write_session(txn, space, hook.session, session);
-  note_status(txn, space, hook.session, session, now);
-  if (hook.problem.empty()) debouncers.in(std::string(space)).touch(txn, kDebouncer, hook.session);
+  // Most hooks say nothing that is not known.
+  if (is_new || session.status != status || session.prompts != prompts)
+    note_status(txn, space, hook.session, session, now);
+  if (hook.problem.empty() || !session.transcript_path.empty())
+    debouncers.in(std::string(space)).touch(txn, kDebouncer, hook.session);
   return Taken::kNew;
 }
 

@@ -1,7 +1,8 @@
 // Hooks: what a coding session tells of itself, as it happens.
 //
 // One hook is one transaction: the hook as it came, its project, session and prompt, and the touch that makes the
-// transcript be read. What cannot be understood is kept all the same, and changes nothing else.
+// transcript be read. What cannot be understood is kept all the same, and changes nothing else. One that was kept in
+// the spool counts as of the moment at which it came, and undoes nothing that is newer.
 //
 //     SessionStart                                  started; an empty prompt, unless it resumes
 //     UserPromptSubmit                              active; a prompt with its text
@@ -25,6 +26,8 @@ namespace perdure::transcript {
 inline constexpr std::string_view kDebouncer = "transcripts";
 /// A session of which nothing is heard for so long has ended.
 inline constexpr Duration kIdleTime = std::chrono::minutes(10);
+/// How long hooks are kept.
+inline constexpr Duration kHooksKept = std::chrono::hours(7 * 24);
 
 /// One that has come in, read as far as that needs no transaction.
 struct Hook {
@@ -41,6 +44,8 @@ struct Hook {
   std::optional<std::string> prompt = {};
   /// Its own time, as it was given.
   std::string time = {};
+  /// When it came to whoever kept it until now; nothing if it comes just now.
+  std::optional<WallTime> came = {};
   /// What is wrong with it, for the log.
   std::string problem = {};
 };
@@ -54,7 +59,7 @@ enum class Taken {
 };
 /// Takes it; touches the session's key of the debouncer, which there is.
 Taken take_hook(Transaction& txn, std::string_view space, const Hook& hook, Debouncers& debouncers, WallTime now);
-/// A row of one that goes: the first of its rows says what else there is of it.
+/// A row of one that goes: the first of its rows says what else there is of it, unless it is damaged.
 void forget_hook(Transaction& txn, std::string_view space, BytesView data, const Row& row);
 
 }  // namespace perdure::transcript

@@ -13,6 +13,8 @@ constexpr std::string_view kTodoTool = "TodoWrite";
 constexpr std::size_t kMessageBytesMax = 1'000'000;
 /// A call or an answer takes no more than this besides its texts.
 constexpr std::size_t kToolBytes = 500;
+/// A message takes no more than this besides its texts, with the row of its uuid.
+constexpr std::size_t kEntryBytes = 1'000;
 /// What tools answered in one entry: it is stored in one transaction, with what is in the same batch.
 constexpr std::size_t kOutputsBytesMax = std::size_t{4} << 20;
 constexpr std::size_t kNameCharacters = 200;
@@ -48,23 +50,38 @@ MessageRow row_of(const Entry& entry, std::uint64_t prompt) {
 /// Stores the messages of one batch.
 class Storing {
  public:
-  Storing(Transaction& txn, std::string_view space, std::uint64_t number, WallTime now)
-      : txn_(txn), space_(space), data_(data_key(space, number)), number_(number), now_(now) {
-    Reader snapshot = txn.snapshot();
-    Bytes prompts = prompts_key(data_);
-    for (const Row& row : snapshot.get_range(tuple::extensions(prompts))) {
-      auto n = tuple::unpack_after<std::uint64_t>(prompts, row.key);
-      auto prompt = in_txn(txn, decode<PromptRow>(row.value));
-      if (n) prompts_.push_back({std::get<0>(*n), std::move(prompt)});
-    }
-    std::ranges::stable_sort(prompts_, {}, [](const auto& each) { return each.second.at; });
+  /// Messages with a time before `oldest` would go at once, and are left out.
+  Storing(Transaction& txn, std::string_view space, std::uint64_t number, WallTime now, WallTime oldest)
+      : txn_(txn), space_(space), data_(data_key(space, number)), number_(number), now_(now), oldest_(oldest) {
     progress_ = read<ProgressRow>(txn, progress_key(data_)).value_or(ProgressRow{});
     before_ = progress_.messages;
   }
 
+  /// The prompts that entries of such times may belong to.
+  void find_prompts(const std::vector<Entry>& entries) {
+    std::int64_t first = INT64_MAX, last = INT64_MIN;
+    for (const Entry& entry : entries) {
+      first = std::min(first, to_ns(entry.at.value_or(now_)));
+      last = std::max(last, to_ns(entry.at.value_or(now_)));
+    }
+    last = std::min(last, INT64_MAX - to_ns(WallTime(kHookLate))) + to_ns(WallTime(kHookLate));
+    Reader snapshot = txn_.snapshot();
+    const Bytes prefix = prompt_times_key(data_);
+    const KeyRange all = tuple::extensions(prefix);
+    auto end_of = [&](std::int64_t at) { return tuple::extensions(tuple::pack_onto(prefix, at)).end; };
+    auto before = snapshot.get_range({all.begin, end_of(first)}, {.limit = 1, .direction = Direction::kReverse});
+    KeyRange range = {before.empty() ? all.begin : before[0].key, end_of(last)};
+    auto rows = range.begin < range.end ? snapshot.get_range(range) : std::vector<Row>();
+    // What was said before the first prompt belongs to it.
+    if (rows.empty()) rows = snapshot.get_range(all, {.limit = 1});
+    for (const Row& row : rows)
+      if (auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(prefix, row.key))
+        prompts_.push_back({std::get<1>(*place), std::get<0>(*place), row.value});
+  }
+
   void store(const Entry& entry) {
-    for (const ToolResult& result : entry.results)
-      txn_.set(result_key(data_, result.id), encode(ResultRow{result.output, result.is_error, result.cut}));
+    if (entry.at.value_or(now_) <= oldest_) return;
+    for (const ToolResult& result : entry.results) keep_result(result);
     if (entry.body.empty() && entry.thinking.empty() && entry.tools.empty()) return;
     Bytes uuid = uuid_key(space_, entry.uuid);
     if (is_known(uuid)) return;
@@ -79,22 +96,39 @@ class Storing {
 
   /// Prompts that came without a text get what the user said last; answers how many messages are new.
   std::uint64_t finish(const Batch& batch) {
-    for (const auto& [n, prompt] : prompts_) {
-      auto said = last_said_.find(n);
-      if (!prompt.text.empty() || said == last_said_.end()) continue;
-      txn_.set(tuple::pack_onto(prompts_key(data_), n), encode(PromptRow{said->second, prompt.at}));
+    for (const Prompt& prompt : prompts_) {
+      auto said = last_said_.find(prompt.n);
+      if (!prompt.mark.empty() || said == last_said_.end()) continue;
+      write_prompt(txn_, data_, prompt.n, {said->second, prompt.at});
     }
     progress_.device = batch.position.device;
     progress_.inode = batch.position.inode;
     progress_.offset = batch.position.offset;
+    progress_.tail = batch.position.tail;
     progress_.bytes_read += batch.bytes_read;
     txn_.set(progress_key(data_), encode(progress_));
     return progress_.messages - before_;
   }
   std::uint64_t last() const { return progress_.messages; }
   bool has_prompt() const { return !prompts_.empty(); }
+  /// Whether a tool has answered, of which that was not known.
+  bool has_answers() const { return has_answers_; }
 
  private:
+  struct Prompt {
+    std::uint64_t n;
+    std::int64_t at;
+    /// See text_mark.
+    Bytes mark;
+  };
+
+  void keep_result(const ToolResult& result) {
+    Bytes key = result_key(data_, result.id), row = encode(ResultRow{result.output, result.is_error, result.cut});
+    if (txn_.get(key) == row) return;
+    txn_.set(key, row);
+    has_answers_ = true;
+  }
+
   /// What is left of a session that is gone knows nothing.
   bool is_known(const Bytes& uuid) {
     std::uint64_t owner = owner_of(txn_.get(uuid));
@@ -104,11 +138,11 @@ class Storing {
   /// The prompt that it belongs to, by time: the last that was made before it.
   std::uint64_t prompt_of(const Entry& entry) const {
     WallTime at = entry.at.value_or(now_);
-    auto after = std::ranges::upper_bound(prompts_, to_ns(at), {}, [](const auto& each) { return each.second.at; });
-    if (after == prompts_.begin()) return prompts_.front().first;
-    bool is_next = entry.is_user && after != prompts_.end() && after->second.text == entry.body &&
-                   from_ns(after->second.at) <= at + kHookLate;
-    return is_next ? after->first : std::prev(after)->first;
+    auto after = std::ranges::upper_bound(prompts_, to_ns(at), {}, &Prompt::at);
+    if (after == prompts_.begin()) return prompts_.front().n;
+    bool is_next = entry.is_user && after != prompts_.end() && after->mark == text_mark(entry.body) &&
+                   from_ns(after->at) <= at + kHookLate;
+    return is_next ? after->n : std::prev(after)->n;
   }
 
   /// A session has one list of things to do: that of before goes when there is a new one.
@@ -132,8 +166,10 @@ class Storing {
   const std::string_view space_;
   const Bytes data_;
   const std::uint64_t number_;
-  const WallTime now_;
-  std::vector<std::pair<std::uint64_t, PromptRow>> prompts_;
+  const WallTime now_, oldest_;
+  /// By time.
+  std::vector<Prompt> prompts_;
+  bool has_answers_ = false;
   ProgressRow progress_;
   std::uint64_t before_ = 0;
   /// By prompt.
@@ -152,8 +188,8 @@ void Batch::add(Entry entry) {
     entry.results[kept].cut |= cut_to(entry.results[kept].output, room);
   }
   entry.results.resize(kept);
-  bytes_ += entry.body.size() + entry.thinking.size() + 200 + (kOutputsBytesMax - room);
-  for (const ToolCall& tool : entry.tools) bytes_ += tool.input.size();
+  bytes_ += entry.body.size() + entry.thinking.size() + kEntryBytes + (kOutputsBytesMax - room);
+  for (const ToolCall& tool : entry.tools) bytes_ += kToolBytes + tool.input.size();
   entries.push_back(std::move(entry));
 }
 
@@ -162,21 +198,22 @@ void store_batch(Transaction& txn, std::string_view space, const std::string& id
   SystemAccess access(txn);
   if (!txn.get(alive_key(data_key(space, number))))
     access.refuse({ErrorCode::kNotFound, "the session " + id + " is gone"});
-  Storing storing(txn, space, number, now);
-  if (!storing.has_prompt()) access.refuse({ErrorCode::kNotFound, "the session " + id + " has no prompt"});
-  for (const Entry& entry : batch.entries) storing.store(entry);
-  std::uint64_t added = storing.finish(batch);
-  if (added == 0 && batch.title.empty()) return;
   // Hooks write it all the time: only who changes it has to see it as it is.
   Reader snapshot = txn.snapshot();
   auto session = read<SessionRow>(batch.title.empty() ? snapshot : txn, session_key(space, id));
   if (!session) return;
+  bool all = session->favourite || from_ns(session->created) + kMessagesKept > now;
+  Storing storing(txn, space, number, now, all ? WallTime::min() : now - kMessagesKept);
+  storing.find_prompts(batch.entries);
+  if (!storing.has_prompt()) access.refuse({ErrorCode::kNotFound, "the session " + id + " has no prompt"});
+  for (const Entry& entry : batch.entries) storing.store(entry);
+  std::uint64_t added = storing.finish(batch);
   if (!batch.title.empty()) {
     session->name = first_characters(batch.title, kNameCharacters);
     write_session(txn, space, id, *session);
     note_status(txn, space, id, *session, now);
   }
-  if (added > 0) note_messages(txn, space, id, *session, added, storing.last(), now);
+  if (added > 0 || storing.has_answers()) note_messages(txn, space, id, *session, added, storing.last(), now);
 }
 
 }  // namespace perdure::transcript

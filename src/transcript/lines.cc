@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+#include "base/hash.h"
 
 namespace perdure::transcript {
 namespace {
@@ -34,27 +37,45 @@ void LineReader::find_start(const Position& from) {
   }
   position_ = {info.st_dev, info.st_ino, 0};
   if (from == Position{}) return;
-  Position same = {position_.device, position_.inode, from.offset};
-  bool goes_on = from == same && static_cast<std::uint64_t>(info.st_size) >= from.offset;
+  bool goes_on = from.device == position_.device && from.inode == position_.inode &&
+                 static_cast<std::uint64_t>(info.st_size) >= from.offset;
   if (goes_on && from.offset > 0) {
-    char last = 0;
-    auto got = read_at(&last, 1, from.offset - 1);
-    if (!got) {
-      problem_ = got.error();
+    auto tail = tail_before(from.offset);
+    if (!tail) {
+      problem_ = tail.error();
       return;
     }
-    goes_on = *got == 1 && last == '\n';
+    goes_on = *tail != 0 && (*tail == from.tail || from.tail == 0);
   }
   if (goes_on) position_ = from;
   restarted_ = !goes_on;
 }
 
-Result<std::size_t> LineReader::read_at(char* bytes, std::size_t size, std::uint64_t offset) {
+Position LineReader::position() const {
+  Position position = position_;
+  position.tail = tail_before(position.offset).value_or(0);
+  return position;
+}
+
+Result<std::uint64_t> LineReader::tail_before(std::uint64_t offset) const {
+  std::array<char, kTailBytes> bytes;
+  std::size_t size = std::min<std::uint64_t>(offset, kTailBytes), had = 0;
+  while (had < size) {
+    auto got = read_at(bytes.data() + had, size - had, offset - size + had);
+    if (!got) return std::unexpected(got.error());
+    if (*got == 0) break;
+    had += *got;
+  }
+  // Before a place where reading stopped a line has ended.
+  if (size == 0 || had < size || bytes[size - 1] != '\n') return 0;
+  return std::max<std::uint64_t>(hash64(BytesView(bytes.data(), size)), 1);
+}
+
+Result<std::size_t> LineReader::read_at(char* bytes, std::size_t size, std::uint64_t offset) const {
   while (true) {
     ssize_t got = ::pread(file_.fd(), bytes, size, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::unexpected(unreadable(errno));
-    bytes_read_ += static_cast<std::size_t>(got);
     return static_cast<std::size_t>(got);
   }
 }
@@ -86,6 +107,7 @@ Result<std::size_t> LineReader::fill() {
   auto got = read_at(buffer_.get() + end_, kReadBytes, offset);
   if (!got) return got;
   end_ += *got;
+  bytes_read_ += *got;
   // What stands behind the last line must not be left to chance.
   std::memset(buffer_.get() + end_, 0, kLinePadding);
   return got;

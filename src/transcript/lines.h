@@ -1,8 +1,9 @@
 // Reading a file that grows, from where one stopped.
 //
-// What was read is remembered by the file's identity and the offset behind the last whole line. That is enough to
-// notice that a file was replaced (another inode), truncated (shorter than the offset) or rewritten in place (no end of
-// a line before the offset); then it is read again from its beginning, and its entries are known by their uuids.
+// What was read is remembered by the file's identity, the offset behind the last whole line and a hash of the bytes
+// before that. So it is noticed that a file was replaced (another inode), truncated (shorter than the offset) or
+// rewritten, in place or by another that got the same inode (other bytes before the offset); then it is read again from
+// its beginning, and its entries are known by their uuids.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +24,14 @@ inline constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 /// Longer lines are passed over. Nobody says as much, and memory is bounded by it.
 inline constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
 
+/// How many bytes before a place are looked at to know it again.
+inline constexpr std::size_t kTailBytes = 256;
+
 /// Where reading stopped: the identity of the file and the bytes behind the last whole line.
 struct Position {
   std::uint64_t device = 0, inode = 0, offset = 0;
+  /// The hash of the kTailBytes before the offset; 0 if that is not known.
+  std::uint64_t tail = 0;
   bool operator==(const Position&) const = default;
 };
 
@@ -39,8 +45,8 @@ class LineReader {
   /// kUnavailable, and nothing has moved.
   Result<std::optional<std::string_view>> next();
 
-  /// Behind the last line that next() gave, or has passed over.
-  Position position() const { return position_; }
+  /// Behind the last line that next() gave, or has passed over. Reads its tail; without it, if that cannot be read.
+  Position position() const;
   /// What was read from the file in all.
   std::uint64_t bytes_read() const { return bytes_read_; }
   /// Whether the file is not what `from` was about any more, and is read from its beginning.
@@ -54,7 +60,9 @@ class LineReader {
   Result<std::size_t> fill();
   /// Makes room for kReadBytes more, and padding.
   void make_room();
-  Result<std::size_t> read_at(char* bytes, std::size_t size, std::uint64_t offset);
+  Result<std::size_t> read_at(char* bytes, std::size_t size, std::uint64_t offset) const;
+  /// See Position; 0 if there are no such bytes.
+  Result<std::uint64_t> tail_before(std::uint64_t offset) const;
   /// Moves behind a line of `size` bytes and its '\n'.
   void pass(std::size_t size);
 

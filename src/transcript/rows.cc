@@ -54,6 +54,25 @@ std::string key_text(std::string_view text) {
   return std::string(first_bytes(text, kKeyTextKept)) + hash.data();
 }
 
+bool said_nothing(Reader& reader, std::string_view space, const SessionRow& session) {
+  // The first prompt with a text has named it.
+  if (!session.name.empty()) return false;
+  auto bytes = reader.get(progress_key(data_key(space, session.number)));
+  if (!bytes) return true;
+  // One that is damaged has been written when something was read.
+  auto progress = decode<ProgressRow>(*bytes);
+  return progress && progress->messages == 0;
+}
+
+Bytes text_mark(std::string_view text) {
+  return text.empty() ? Bytes() : tuple::pack(hash64(text));
+}
+
+void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt) {
+  txn.set(tuple::pack_onto(prompts_key(data), n), encode(prompt));
+  txn.set(tuple::pack_onto(prompt_times_key(data), prompt.at, n), text_mark(prompt.text));
+}
+
 void write_session(Transaction& txn, std::string_view space, std::string_view id, SessionRow& session) {
   Bytes key = session_key(space, id);
   auto before = read<SessionRow>(txn, key);

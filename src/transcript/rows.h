@@ -11,13 +11,14 @@
 //     (P, "data", N, "h", n, i)          -> the n-th hook of a session, in chunks
 //     (P, "data", N, "o", type, time)    -> nothing: a hook of that type with that time of its own was taken
 //     (P, "data", N, "p", n)             -> its n-th prompt
+//     (P, "data", N, "q", time, n)       -> the hash of that prompt's text, or nothing if it has none
 //     (P, "data", N, "m", time, n)       -> its n-th message, in the order of the transcript's own times
 //     (P, "data", N, "r", tool)          -> what a tool answered
 //     (P, "data", N, "s")                -> how far its transcript was read
 //     (P, "data", N, "t")                -> the message with its list of things to do
 //     (P, "data", N, "u", uuid)          -> nothing: a message that is replaced by another, and still known
 //
-//     ("transcript-due", ms, space, id)  -> nothing: a session that is to be looked after then
+//     ("transcript-due", ms, space, id)  -> nothing: a session that is to be looked after then; "" for hooks of nobody
 //     ("transcript-gone", space, N)      -> nothing: what is left of a session is to be removed
 //     ("transcript-bell")                -> a counter: one of these has been written
 #pragma once
@@ -47,6 +48,15 @@ inline std::int64_t to_ns(WallTime time) {
 inline WallTime from_ns(std::int64_t ns) {
   return WallTime(std::chrono::nanoseconds(ns));
 }
+/// As the timetable has it: not before that moment.
+inline std::int64_t to_ms(WallTime time) {
+  return std::chrono::ceil<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+/// How long messages are kept, after their own time and after that of their session.
+inline constexpr Duration kMessagesKept = std::chrono::hours(3 * 24);
+/// Instead of a session, in the timetable: the hooks of nobody.
+inline constexpr std::string_view kNobody;
 
 struct ProjectRow {
   std::string path;
@@ -69,8 +79,10 @@ struct SessionRow {
   std::uint64_t prompts = 0;
   /// When it is looked after next, in ms; 0 for never.
   std::int64_t due = 0;
+  /// When the hook came that the status is by.
+  std::int64_t status_at = 0;
   PERDURE_DESCRIBE(SessionRow, number, project, name, transcript_path, status, created, updated, favourite, hooks,
-                   prompts, due)
+                   prompts, due, status_at)
 };
 
 /// What was read of the transcript of a session: apart from what hooks change, so that neither waits for the other.
@@ -81,7 +93,8 @@ struct ProgressRow {
   std::uint64_t inode = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes_read = 0;
-  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read)
+  std::uint64_t tail = 0;
+  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail)
 };
 
 struct PromptRow {
@@ -183,6 +196,10 @@ inline Bytes own_time_key(BytesView data, std::string_view type, std::string_vie
 inline Bytes prompts_key(BytesView data) {
   return tuple::pack_onto(data, "p");
 }
+/// Prompts in the order of their times, without their texts.
+inline Bytes prompt_times_key(BytesView data) {
+  return tuple::pack_onto(data, "q");
+}
 inline Bytes messages_key(BytesView data) {
   return tuple::pack_onto(data, "m");
 }
@@ -226,6 +243,12 @@ Result<T> decode(BytesView bytes) {
 template <class T>
 std::optional<T> read(Reader& reader, BytesView key);
 
+/// Whether the session has neither a prompt with a text nor a message, and never had.
+bool said_nothing(Reader& reader, std::string_view space, const SessionRow& session);
+/// The n-th prompt of a session.
+void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt);
+/// What the order of prompts has of a text.
+Bytes text_mark(std::string_view text);
 /// Writes the session, and files when it is to be looked after.
 void write_session(Transaction& txn, std::string_view space, std::string_view id, SessionRow& session);
 /// Takes it away, and leaves the rest of it to whoever looks after what is gone.

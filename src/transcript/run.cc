@@ -15,6 +15,8 @@ namespace {
 /// A commit that is under way.
 using Pending = std::shared_ptr<Promise<Result<void>>>;
 
+constexpr std::uint64_t kBytesAtOnce = std::uint64_t{64} << 20;
+
 class Reading {
  public:
   Reading(Store& store, Job& job, std::string session, std::uint64_t number, const RunClock& now)
@@ -26,7 +28,8 @@ class Reading {
     for (;;) {
       auto batch = std::make_shared<Batch>();
       bool end = false;
-      while (!end && !batch->full()) {
+      // A place is stored now and then also while there is nothing to keep, and the loss of the claim is noticed.
+      while (!end && !batch->full() && lines.bytes_read() - counted < kBytesAtOnce) {
         auto line = lines.next();
         if (!line) return leave(std::move(line.error()));
         end = !*line;
@@ -107,8 +110,10 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
   if (session.transcript_path.empty()) return nothing("the session has no transcript");
   if (session.prompts == 0) return nothing("the session has no prompt");
   auto file = open_transcript(session.transcript_path, roots);
+  // The machine is short of something, which it will have again.
+  if (!file && file.error().code == ErrorCode::kUnavailable) return std::unexpected(std::move(file.error()));
   if (!file) return nothing(file.error().message);
-  LineReader lines(std::move(*file), {progress.device, progress.inode, progress.offset});
+  LineReader lines(std::move(*file), {progress.device, progress.inode, progress.offset, progress.tail});
   return Reading(store, job, id, session.number, now).read(lines);
 }
 

@@ -10,15 +10,39 @@
 namespace perdure::transcript {
 namespace {
 
-constexpr Duration kMessagesKept = std::chrono::hours(3 * 24);
 constexpr Duration kSessionsKept = std::chrono::hours(7 * 24);
-/// In one transaction.
+/// In one transaction, which others wait for.
 constexpr std::size_t kSessionsAtOnce = 20;
-constexpr std::size_t kRowsAtOnce = 500;
+constexpr std::size_t kRowsAtOnce = 1'000;
+constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;
 
-std::int64_t ms_of(WallTime time) {
-  return std::chrono::ceil<std::chrono::milliseconds>(time.time_since_epoch()).count();
-}
+/// One turn: how much of it is left, and what was found that cannot be read. Such a row must not keep all others from
+/// going, so it goes as well once it would if it could be read; what is in it is lost already.
+struct Tending {
+  Transaction& txn;
+  const WallTime now;
+  std::size_t rows = kRowsAtOnce, bytes = kBytesAtOnce;
+  std::vector<Bytes> damaged = {};
+
+  bool spent() const { return rows == 0 || bytes == 0; }
+  /// The first of a range, as many as it may see to.
+  std::vector<Row> page(const KeyRange& range) {
+    auto found = read_page(txn, range, rows, bytes);
+    for (const Row& row : found) pay(row.value.size());
+    return found;
+  }
+  void pay(std::size_t size) {
+    rows -= std::min<std::size_t>(rows, 1);
+    bytes -= std::min(bytes, size);
+  }
+  template <class T>
+  std::optional<T> decoded(BytesView key, BytesView value) {
+    auto row = decode<T>(value);
+    if (row) return std::move(*row);
+    damaged.emplace_back(key);
+    return std::nullopt;
+  }
+};
 
 /// It may be that of another by now, if its session is gone.
 void forget_uuid(Transaction& txn, std::string_view space, std::uint64_t number, std::string_view uuid) {
@@ -26,11 +50,11 @@ void forget_uuid(Transaction& txn, std::string_view space, std::uint64_t number,
   if (owner_of(txn.get(key)) == number) txn.clear(key);
 }
 
-MessageRow forget_message(Transaction& txn, std::string_view space, std::uint64_t number, const Row& row) {
-  MessageRow message = in_txn(txn, decode<MessageRow>(row.value));
-  forget_uuid(txn, space, number, message.uuid);
-  txn.clear(row.key);
-  return message;
+MessageRow forget_message(Tending& turn, std::string_view space, std::uint64_t number, const Row& row) {
+  auto message = turn.decoded<MessageRow>(row.key, row.value);
+  if (message) forget_uuid(turn.txn, space, number, message->uuid);
+  turn.txn.clear(row.key);
+  return message.value_or(MessageRow());
 }
 
 bool is_empty(Transaction& txn, const KeyRange& range) {
@@ -44,70 +68,60 @@ void forget_other(Transaction& txn, std::string_view space, std::uint64_t number
 }
 
 /// Some of what is left of a session that is gone; whether that was all.
-bool remove_some(Transaction& txn, std::string_view space, std::uint64_t number) {
+bool remove_some(Tending& turn, std::string_view space, std::uint64_t number) {
   Bytes data = data_key(space, number);
   const KeyRange messages = tuple::extensions(messages_key(data)), hooks = tuple::extensions(hooks_key(data));
   const KeyRange all = tuple::extensions(data);
-  for (const Row& row : read_page(txn, all, kRowsAtOnce)) {
+  for (const Row& row : turn.page(all)) {
     if (messages.contains(row.key))
-      forget_message(txn, space, number, row);
+      forget_message(turn, space, number, row);
     else if (hooks.contains(row.key))
-      forget_hook(txn, space, data, row);
+      forget_hook(turn.txn, space, data, row);
     else
-      forget_other(txn, space, number, row);
+      forget_other(turn.txn, space, number, row);
   }
-  return is_empty(txn, all);
+  return is_empty(turn.txn, all);
 }
 
 /// Those of a transcript that was old when it was first heard of are as new as the session.
-bool old_messages_go(Transaction& txn, std::string_view space, const SessionRow& session, WallTime now,
-                     std::optional<WallTime>& next) {
+bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& session, std::optional<WallTime>& next) {
   if (session.favourite) return true;
-  if (from_ns(session.created) + kMessagesKept > now) {
+  if (from_ns(session.created) + kMessagesKept > turn.now) {
     next = earlier(next, from_ns(session.created) + kMessagesKept);
     return true;
   }
   Bytes data = data_key(space, session.number), messages = messages_key(data);
-  std::size_t gone = 0;
-  for (const Row& row : read_page(txn, tuple::extensions(messages), kRowsAtOnce)) {
+  for (const Row& row : turn.page(tuple::extensions(messages))) {
     auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(messages, row.key);
-    WallTime goes = place ? from_ns(std::get<0>(*place)) + kMessagesKept : now;
-    if (goes > now) {
+    WallTime goes = place ? from_ns(std::get<0>(*place)) + kMessagesKept : turn.now;
+    if (goes > turn.now) {
       next = earlier(next, goes);
       return true;
     }
     // With what its tools answered.
-    for (const ToolRow& tool : forget_message(txn, space, session.number, row).tools)
-      txn.clear(result_key(data, tool.id)), ++gone;
-    if (++gone >= kRowsAtOnce) break;
+    for (const ToolRow& tool : forget_message(turn, space, session.number, row).tools)
+      turn.txn.clear(result_key(data, tool.id)), turn.pay(0);
   }
-  return is_empty(txn, tuple::extensions(messages));
+  return is_empty(turn.txn, tuple::extensions(messages));
 }
 
-bool old_hooks_go(Transaction& txn, std::string_view space, const SessionRow& session, WallTime now,
-                  std::optional<WallTime>& next) {
-  Bytes data = data_key(space, session.number);
+bool old_hooks_go(Tending& turn, std::string_view space, std::uint64_t number, std::optional<WallTime>& next) {
+  Bytes data = data_key(space, number);
   const KeyRange hooks = tuple::extensions(hooks_key(data));
-  for (const Row& row : read_page(txn, hooks, kRowsAtOnce)) {
+  for (const Row& row : turn.page(hooks)) {
     auto place = tuple::unpack_after<std::uint64_t, std::uint64_t>(hooks_key(data), row.key);
     if (place && std::get<1>(*place) == 0) {
-      WallTime goes = from_ns(in_txn(txn, decode<HookRow>(row.value)).at) + kSessionsKept;
-      if (goes > now) {
+      // One that cannot be read is the oldest that is left, and as good as none.
+      auto hook = turn.decoded<HookRow>(row.key, row.value);
+      WallTime goes = hook ? from_ns(hook->at) + kHooksKept : turn.now;
+      if (goes > turn.now) {
         next = earlier(next, goes);
         return true;
       }
     }
-    forget_hook(txn, space, data, row);
+    forget_hook(turn.txn, space, data, row);
   }
-  return is_empty(txn, hooks);
-}
-
-bool said_nothing(Transaction& txn, std::string_view space, const SessionRow& session) {
-  Bytes data = data_key(space, session.number);
-  auto progress = read<ProgressRow>(txn, progress_key(data));
-  if (progress && progress->messages > 0) return false;
-  return std::ranges::all_of(txn.get_range(tuple::extensions(prompts_key(data)), {.limit = kRowsAtOnce}),
-                             [&](const Row& row) { return in_txn(txn, decode<PromptRow>(row.value)).text.empty(); });
+  return is_empty(turn.txn, hooks);
 }
 
 /// Whether nobody will read more of it by what is known now.
@@ -116,9 +130,20 @@ bool is_read(Reader& reader, const Debouncers& debouncers, std::string_view spac
   return !key || key->status == KeyStatus::kIdle;
 }
 
-void tend_session(Transaction& txn, const Debouncers& debouncers, std::string_view space, const std::string& id,
-                  std::int64_t due, WallTime now) {
-  auto session = read<SessionRow>(txn, session_key(space, id));
+/// One that went on right now would be seen to in this very turn, for ever.
+std::int64_t due_after(const Tending& turn, bool all, std::optional<WallTime> next) {
+  std::int64_t soonest = to_ms(turn.now) + 1;
+  return !all ? soonest : next ? std::max(to_ms(*next), soonest) : 0;
+}
+
+void tend_session(Tending& turn, const Debouncers& debouncers, std::string_view space, const std::string& id,
+                  std::int64_t due) {
+  Transaction& txn = turn.txn;
+  const WallTime now = turn.now;
+  Bytes key = session_key(space, id);
+  auto bytes = txn.get(key);
+  // What is damaged stays for verify to find, and is looked after no more.
+  auto session = bytes ? turn.decoded<SessionRow>(key, *bytes) : std::nullopt;
   if (!session || session->due != due) return txn.clear(due_key(due, space, id));
   WallTime heard = from_ns(session->updated);
   std::optional<WallTime> next;
@@ -135,27 +160,25 @@ void tend_session(Transaction& txn, const Debouncers& debouncers, std::string_vi
   } else {
     next = heard + kIdleTime;
   }
-  bool all = old_messages_go(txn, space, *session, now, next) && old_hooks_go(txn, space, *session, now, next);
-  // One that went on right now would be seen to in this very turn, for ever.
-  std::int64_t soonest = ms_of(now) + 1;
-  session->due = !all ? soonest : next ? std::max(ms_of(*next), soonest) : 0;
+  bool all = old_messages_go(turn, space, *session, next) && old_hooks_go(turn, space, session->number, next);
+  session->due = due_after(turn, all, next);
   write_session(txn, space, id, *session);
 }
 
-}  // namespace
+void tend_nobody(Tending& turn, std::string_view space, std::int64_t due) {
+  turn.txn.clear(due_key(due, space, kNobody));
+  std::optional<WallTime> next;
+  bool all = old_hooks_go(turn, space, 0, next);
+  if (std::int64_t again = due_after(turn, all, next); again != 0) turn.txn.set(due_key(again, space, kNobody), {});
+}
 
-DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now) {
-  DueTurn turn;
-  Bytes gone = gone_sessions();
-  for (const Row& row : txn.get_range(tuple::extensions(gone), {.limit = 1})) {
-    auto which = tuple::unpack_after<std::string, std::uint64_t>(gone, row.key);
-    if (!which || remove_some(txn, std::get<0>(*which), std::get<1>(*which))) txn.clear(row.key);
-    turn.more = true;
-    return turn;
-  }
+/// Those of which something is due, as many as one turn sees to.
+void tend_due(Tending& tending, const Debouncers& debouncers, DueTurn& turn) {
+  Transaction& txn = tending.txn;
   for (const Row& row : txn.get_range(tuple::extensions(timetable()), {.limit = kSessionsAtOnce + 1})) {
+    if (tending.spent()) break;
     auto place = tuple::unpack_after<std::int64_t, std::string, std::string>(timetable(), row.key);
-    if (place && std::get<0>(*place) > ms_of(now)) {
+    if (place && std::get<0>(*place) > to_ms(tending.now)) {
       // Those that were seen to may come before it by now.
       if (!turn.acted) turn.next = WallTime(std::chrono::milliseconds(std::get<0>(*place)));
       break;
@@ -163,10 +186,32 @@ DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now) {
     turn.acted = true;
     if (!place)
       txn.clear(row.key);
+    else if (const auto& [due, space, id] = *place; id == kNobody)
+      tend_nobody(tending, space, due);
     else
-      tend_session(txn, debouncers, std::get<1>(*place), std::get<2>(*place), std::get<0>(*place), now);
+      tend_session(tending, debouncers, space, id, due);
   }
   turn.more = turn.acted;
+}
+
+}  // namespace
+
+DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now, const SayDamaged& say) {
+  DueTurn turn;
+  Tending tending{txn, now};
+  Bytes gone = gone_sessions();
+  auto first = txn.get_range(tuple::extensions(gone), {.limit = 1});
+  if (!first.empty()) {
+    auto which = tuple::unpack_after<std::string, std::uint64_t>(gone, first[0].key);
+    if (!which || remove_some(tending, std::get<0>(*which), std::get<1>(*which))) txn.clear(first[0].key);
+    turn.more = true;
+  } else {
+    tend_due(tending, debouncers, turn);
+  }
+  if (!tending.damaged.empty() && say)
+    turn.committed = [say, damaged = std::move(tending.damaged)] {
+      for (const Bytes& key : damaged) say(key);
+    };
   return turn;
 }
 

@@ -8,6 +8,7 @@
 // happens to it before then moves nothing, so that hooks write no more than they must.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "perdure/debounce.h"
@@ -16,8 +17,12 @@
 
 namespace perdure::transcript {
 
-/// Does some of what is due. Needs system access, as what follows.
-DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now);
+/// Told of the key of a row that cannot be read, once the turn that found it has committed.
+using SayDamaged = std::function<void(BytesView key)>;
+
+/// Does some of what is due: so many rows, and so many bytes of them, that others need not wait for long. Needs system
+/// access, as what follows.
+DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now, const SayDamaged& say = {});
 
 /// When the next session is to be looked after.
 std::optional<WallTime> next_due(Reader& reader);

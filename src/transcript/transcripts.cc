@@ -1,6 +1,8 @@
 #include "transcript/transcripts.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "store/read_page.h"
 #include "store/report.h"
@@ -16,7 +18,23 @@ constexpr unsigned kRunsAtOnce = 4;
 constexpr int kLossesMax = 1'000;
 /// With so many bytes of what tools answered, a page of messages is full.
 constexpr std::size_t kResultBytes = std::size_t{4} << 20;
+constexpr std::size_t kPromptsShown = 1'000;
 constexpr TransactOptions kHookOptions = {.body = Body::kShort};
+
+/// The last of a range, in its order, as read_page has the first.
+std::vector<Row> last_page(Reader& reader, KeyRange range, std::size_t limit) {
+  std::vector<Row> page;
+  for (std::size_t bytes = 0; page.size() < limit && bytes < kResultBytes;) {
+    std::size_t wanted = std::min<std::size_t>(limit - page.size(), 16);
+    auto rows = reader.get_range(range, {.limit = wanted, .direction = Direction::kReverse});
+    for (const Row& row : rows) bytes += row.value.size();
+    std::ranges::move(rows, std::back_inserter(page));
+    if (rows.size() < wanted) break;
+    range.end = page.back().key;
+  }
+  std::ranges::reverse(page);
+  return page;
+}
 
 Error no_session(const std::string& id) {
   return {ErrorCode::kNotFound, "there is no session '" + id + "'"};
@@ -30,8 +48,9 @@ Transcripts::Transcripts(Store& store, Queue& queue, Debouncers& debouncers, Tra
       debouncers_(debouncers),
       options_(std::move(options)),
       clock_(store_),
-      loop_(*this, bell(),
-            [this](Transaction& txn, WallTime now) { return held_ ? DueTurn() : tend(txn, debouncers_, now); }),
+      loop_(
+          *this, bell(), [this](Transaction& txn, WallTime now) { return look_after(txn, now); },
+          DueLoop<Transcripts>::kOptions, [this](const Error& error) { could_not_look(error); }),
       follower_(std::make_shared<SettingsFollower>(
           store_, kSpaces, [this](const std::vector<SettingsTable::Setting>& spaces) { serve(spaces); })) {}
 
@@ -56,6 +75,24 @@ void Transcripts::release() {
   loop_.wake();
 }
 
+DueTurn Transcripts::look_after(Transaction& txn, WallTime now) {
+  if (held_) return {};
+  DueTurn turn = tend(txn, debouncers_, now, [this](BytesView key) {
+    complain("a row that cannot be read is passed over, and goes when it is old: " + printable(key), "", "");
+  });
+  turn.committed = [this, say = std::move(turn.committed)] {
+    could_not_.clear();
+    if (say) say();
+  };
+  return turn;
+}
+
+void Transcripts::could_not_look(const Error& error) {
+  // It is tried again and again.
+  if (std::exchange(could_not_, error.message) != error.message)
+    complain("sessions could not be looked after: " + error.message, "", "");
+}
+
 void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
   for (const auto& each : spaces) {
     {
@@ -68,8 +105,11 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
                [](const Result<void>&, Receipt) {}, kHookOptions);
     auto handler = [this, space = each.space](Job& job) {
       auto say = [&](const std::string& why, const std::string& session) { complain(why, space, session); };
-      auto done = run(store_, job, options_.roots, [this] { return clock_.now(); }, say);
-      if (!done) complain("Worker failed: " + done.error().message, space, job.event().modifier);
+      auto done = run(
+          store_, job, options_.roots, [this] { return clock_.now(); }, say);
+      if (done) return done;
+      complain("Worker error: " + done.error().message, space, job.event().modifier);
+      done.error().message.insert(0, "Worker failed: ");
       return done;
     };
     auto begun =
@@ -89,9 +129,13 @@ void Transcripts::complain(const std::string& message, std::string_view space, s
 // Hooks.
 
 void Transcripts::take_in(Transaction& txn, std::string_view space, const Hook& hook, Taken& taken) {
-  if (!kSpaces.read(txn, space, kDebouncer)) {
-    kSpaces.write(txn, space, kDebouncer, Bytes());
+  bool is_known = kSpaces.read(txn, space, kDebouncer).has_value();
+  auto debouncer = is_known ? debouncers_.in(std::string(space)).get(txn, kDebouncer) : Result<DebouncerInfo>();
+  // Somebody may have removed it.
+  if (!is_known || (!debouncer && debouncer.error().code == ErrorCode::kNotFound))
     debouncers_.in(std::string(space)).set(txn, kDebouncer, options_.marker.settings);
+  if (!is_known) {
+    kSpaces.write(txn, space, kDebouncer, Bytes());
     // Processes that die again and again are no reason to leave a transcript unread.
     queue_.in(std::string(space)).configure(txn, kDebouncer, WorkerSettings{.losses_max = kLossesMax});
   }
@@ -162,7 +206,7 @@ Result<SessionView> Transcripts::session(Reader& reader, std::string_view space,
   Bytes data = data_key(space, row->number), prompts = prompts_key(data);
   SessionView view{id, std::move(*row), {}, {}};
   view.progress = transcript::read<ProgressRow>(reader, progress_key(data)).value_or(ProgressRow{});
-  for (const Row& each : read_page(reader, tuple::extensions(prompts), 1'000))
+  for (const Row& each : last_page(reader, tuple::extensions(prompts), kPromptsShown))
     if (auto n = tuple::unpack_after<std::uint64_t>(prompts, each.key))
       view.prompts.emplace_back(std::get<0>(*n), in_txn(reader, decode<PromptRow>(each.value)));
   return view;

@@ -48,6 +48,7 @@ struct SessionView {
   std::string id;
   SessionRow row;
   ProgressRow progress;
+  /// The last thousand, or fewer if they are long.
   std::vector<std::pair<std::uint64_t, PromptRow>> prompts;
 };
 
@@ -106,6 +107,8 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
 
  private:
   void take_in(Transaction& txn, std::string_view space, const Hook& hook, Taken& taken);
+  DueTurn look_after(Transaction& txn, WallTime now);
+  void could_not_look(const Error& error);
   void serve(const std::vector<SettingsTable::Setting>& spaces) PERDURE_EXCLUDES(mutex_);
   void complain(const std::string& message, std::string_view space, std::string_view session) const;
 
@@ -114,6 +117,8 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
   const TranscriptsOptions options_;
   StoreClock clock_;
   std::atomic<bool> held_ = false;
+  /// Why a turn of the loop failed last, which takes one at a time.
+  std::string could_not_;
   DueLoop<Transcripts> loop_;
   std::shared_ptr<SettingsFollower> follower_;
   Mutex mutex_;

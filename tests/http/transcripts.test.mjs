@@ -145,18 +145,18 @@ test("a start takes away other sessions of the project that only started", async
   await daemon.refuse(404, "not_found", "GET", `${world.one("only started")}/messages`);
 });
 
-for (const source of ["compact", "resume"])
+for (const source of ["clear", "compact", "resume"])
   test(`a start leaves a session that has messages, and that began again by ${source}`, async () => {
     const world = shared.apart();
     const transcript = world.transcript();
     transcript.append(said(`before ${source}`, 1, "x"));
     await world.start("s", transcript);
-    await world.hook("s", "UserPromptSubmit", {prompt: "x"});
     await world.advance("2s");
-    await daemon.expect(200, "PUT", `${world.one("s")}/favourite`);
     await world.hook("s", "SessionStart", {source, cwd: "/code/shop"});
+    assert.equal((await world.session("s")).status, "started");
     await world.hook("t", "SessionStart", {cwd: "/code/shop"});
     assert.deepEqual((await world.sessions()).map((each) => each.id), ["s", "t"]);
+    assert.deepEqual(await world.uuids("s"), [`before ${source}`]);
   });
 
 // WORK-U2.
@@ -251,7 +251,8 @@ test("a hook of 8 MiB is taken, and of one of more nothing is stored", async () 
   assert.equal((await world.session("s")).status, "active");
   await world.send("x".repeat(8 * 1024 * 1024));
   const raw = hook("t", 8 * 1024 * 1024 + 1);
-  assert.equal((await daemon.request("POST", world.at("transcripts/hooks"), {raw})).status, 413);
+  const over = await daemon.request("POST", world.at("transcripts/hooks"), {raw});
+  assert.deepEqual([over.status, over.json], [413, {continue: true}]);
   assert.equal((await world.sessions()).length, 1);
 });
 

@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import {spawn} from "node:child_process";
 import {existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync} from "node:fs";
+import http from "node:http";
 import {join} from "node:path";
 import {test} from "node:test";
 
 import {Daemon, patience, scratch, until, within} from "./daemon.mjs";
-import {answered, results, said, second, Sessions} from "./sessions.mjs";
+import {answered, results, said, second, Sessions, Transcript} from "./sessions.mjs";
 
 const binary = process.env.PERDURE_BINARY;
 const goOn = `{"continue":true}\n`;
@@ -136,6 +137,57 @@ test(
       assert.deepEqual(seen().slice(2).sort(), ["early", "late"]);
     });
 
+// WORK-U13.
+test("perdure messages --follow shows what a tool answers later", async (t) => {
+  const {world, transcript} = await withMessages(t);
+  const args = ["messages", "s", "--follow", "--json", "--url", world.daemon.url, "--space", world.space];
+  const following = new Command(t, world.home, args);
+  const seen = () => following.out.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  await until("what was there before", () => seen().length === 2);
+  transcript.append(answered("call", 10, [{type: "tool_use", id: "t2", name: "Bash", input: {}}]));
+  await world.read("s");
+  await until("the call", () => seen().length === 3);
+  transcript.append(results("answer", 11, {tool_use_id: "t2", content: "late"}));
+  await world.read("s");
+  await until("the answer", () => seen().length === 4);
+  assert.deepEqual(seen().slice(2).map(({uuid, tools}) => [uuid, tools[0].output]), [["call", null], ["call", "late"]]);
+});
+
+test("perdure messages --follow asks for what is new only, also after something was replaced", async (t) => {
+  const world = await Sessions.start(t);
+  const transcript = world.transcript();
+  const todo = (uuid, at) => answered(uuid, at, [{type: "tool_use", id: uuid, name: "TodoWrite", input: {}}]);
+  transcript.append(said("a", 1, "x"), todo("t1", 2), todo("t2", 3));
+  await world.start("s", transcript);
+  await world.advance("2s");
+  const asked = [];
+  const proxy = http.createServer((request, response) => {
+    asked.push(request.url);
+    const url = new URL(request.url, world.daemon.url);
+    const passed = http.request(url, {method: request.method, headers: request.headers}, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    passed.on("error", () => response.destroy());
+    request.pipe(passed);
+  });
+  await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  t.after(() => (proxy.close(), proxy.closeAllConnections()));
+  const {port} = proxy.address();
+  const url = `http://127.0.0.1:${port}`;
+  const args = ["messages", "s", "--follow", "--json", "--url", url, "--space", world.space];
+  const following = new Command(t, world.home, args);
+  const seen = () => following.out.split("\n").filter(Boolean).map((line) => JSON.parse(line).uuid);
+  await until("what was there before", () => seen().length === 2);
+  for (let i = 0; i < 5; ++i) {
+    transcript.append(said(`new ${i}`, 10 + i, "more"));
+    await world.read("s");
+    await until("what is new", () => seen().length === 3 + i);
+  }
+  const all = asked.filter((each) => /messages\?limit=1000$/.test(each)).length;
+  assert.ok(all <= 2, `the whole history was asked for ${all} times`);
+});
+
 // perdure hook
 
 test("perdure hook hands one event to the daemon", async (t) => {
@@ -174,7 +226,8 @@ test("perdure hook answers the same whatever it is given", async (t) => {
     assert.deepEqual([hook.code, hook.out, hook.err], [0, goOn, ""], url);
   }
   const wrong = await run(t, world.home, ["hook", "--wrong"], "{}");
-  assert.equal(wrong.code, 2);
+  assert.deepEqual([wrong.code, wrong.out], [0, goOn], "exit code 2 would stop the session");
+  assert.match(wrong.err, /--wrong/);
 });
 
 /// A store that no daemon serves yet, and hooks for it.
@@ -191,7 +244,16 @@ function spooling(t) {
     return new Sessions(await Daemon.start(t, options), home, "default");
   };
   const left = () => readdirSync(directory).filter((name) => name.startsWith("hooks.spool"));
-  return {home, directory, send, prompt, lines, serve, left};
+  /// A hook of a session, put into a file of the directory.
+  const append = (name, session_id) => writeFileSync(
+      join(directory, name),
+      `${JSON.stringify({
+        at: new Date().toISOString(),
+        hook: JSON.stringify({session_id, hook_event_name: "UserPromptSubmit", prompt: "x"}),
+        id: `of ${session_id}`,
+        space: "default"
+      })}\n`);
+  return {home, directory, send, prompt, lines, serve, left, append};
 }
 
 test("without a daemon hooks wait in the spool, and are taken in order, once", async (t) => {
@@ -220,8 +282,9 @@ test("without a daemon hooks wait in the spool, and are taken in order, once", a
 test("a daemon that dies while it takes the spool takes each hook once all the same, in order", async (t) => {
   const spool = spooling(t);
   const wanted = Array.from({length: 900}, (_, i) => `p${i}`);
+  const begin = Date.now() - 1_000_000;
   const line = (text, i) => JSON.stringify({
-    at: second(i),
+    at: new Date(begin + i).toISOString(),
     hook: JSON.stringify({session_id: "s", hook_event_name: "UserPromptSubmit", prompt: text}),
     id: `00000000-0000-4000-8000-${String(i).padStart(12, "0")}`,
     space: "default"
@@ -241,6 +304,57 @@ test("a daemon that dies while it takes the spool takes each hook once all the s
   const world = await spool.serve("--test-clock");
   await until("all are taken", () => spool.left().length === 0);
   assert.deepEqual((await world.session("s")).prompts.map((each) => each.text), wanted);
+});
+
+// WORK-B11.
+test("hooks that were spooled have the times at which they came", async (t) => {
+  const spool = spooling(t);
+  const hour = 3_600_000, begin = Date.now() - hour;
+  const transcript = new Transcript(join(spool.home, "transcript.jsonl"));
+  const asked = ["first", "second"];
+  const lines = asked.map((prompt, i) => ({
+    at: new Date(begin + i * 60_000).toISOString(),
+    hook: JSON.stringify(
+        {session_id: "s", hook_event_name: "UserPromptSubmit", prompt, transcript_path: transcript.path}),
+    id: `00000000-0000-4000-8000-00000000000${i}`,
+    space: "default"
+  }));
+  for (const i of [0, 1]) {
+    const at = (ms) => new Date(begin + i * 60_000 + ms).toISOString();
+    transcript.append(said(`u${i}`, at(-10), asked[i]), answered(`a${i}`, at(5_000), "yes"));
+  }
+  writeFileSync(join(spool.directory, "hooks.spool"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const world = await spool.serve("--debounce-seconds", "0");
+  await until("it is read", async () => (await world.daemon.get(world.one("s"))).json.messages === 4);
+  const {prompts, created_at, updated_at} = await world.session("s");
+  assert.deepEqual(prompts.map((each) => each.created_at), lines.map((line) => line.at));
+  assert.deepEqual([created_at, updated_at], lines.map((line) => line.at));
+  assert.deepEqual((await world.messages("s")).map((each) => [each.uuid, each.prompt_id]), [
+    ["u0", 1], ["a0", 1], ["u1", 2], ["a1", 2]
+  ]);
+});
+
+test("a hook that comes into the spool beside a daemon is taken, and nobody has to call", async (t) => {
+  const spool = spooling(t);
+  const world = await spool.serve();
+  const {append} = spool;
+  append("hooks.spool", "last");
+  await until("it is taken", async () => (await world.sessions()).length === 1);
+  append("hooks.spool.taking.3", "left");
+  await until("what was left, too", async () => (await world.sessions()).length === 2);
+  await until("nothing is left", () => spool.left().length === 0);
+});
+
+test("a daemon that keeps its store in memory takes no spool unless it is told to", async (t) => {
+  const spool = spooling(t);
+  spool.append("../.perdure-hooks.spool", "s");
+  const start = (...args) => Daemon.start(t, {args, env: {HOME: spool.home}});
+  const path = join(spool.home, ".perdure-hooks.spool");
+  await start();
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  assert.ok(existsSync(path));
+  await start("--hook-spool", path);
+  await until("it is taken", () => !existsSync(path));
 });
 
 // WORK-B4, WORK-B9.

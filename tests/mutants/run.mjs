@@ -6,6 +6,9 @@
 //   - the lines to take out, which occur once in FILE
 //   + the lines to put in their place
 //
+// A line "= WORK-1..29 WORK-U1..15" says that each of these ids has a break, in whichever file. With --check nothing is
+// built: that is checked, and that each break still has a place in its file.
+//
 // It happens in a copy of the sources in build/mutants, never in the sources themselves.
 import { execFileSync, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -16,12 +19,26 @@ const root = join(here, "../..");
 const tree = join(root, "build/mutants");
 const timeoutMs = Number(process.env.PERDURE_MUTANT_SECONDS ?? 120) * 1000;
 
+function* idsOf(text) {
+  for (const part of text.split(/[ ,]+/).filter(Boolean)) {
+    const [, stem, first, last] = /^(.*?)(\d+)(?:\.\.(\d+))?$/.exec(part);
+    for (let i = Number(first); i <= Number(last ?? first); ++i) yield `${stem}${i}`;
+  }
+}
+
+// Ids that must have a break.
+const wantedIds = new Set();
+
 function parse(name) {
   const mutants = [];
   let mutant = null;
   for (const [index, line] of readFileSync(join(here, name), "utf8").split("\n").entries()) {
     const where = `${name}:${index + 1}`;
     if (line.startsWith("#") || line.trim() === "") continue;
+    if (line.startsWith("= ")) {
+      for (const id of idsOf(line.slice(2))) wantedIds.add(id);
+      continue;
+    }
     if (/^[-+]( |$)/.test(line)) {
       if (!mutant) throw new Error(`${where}: a line of a break stands before its header`);
       (line[0] === "-" ? mutant.before : mutant.after).push(line.slice(2));
@@ -91,12 +108,31 @@ function reason(output) {
   return /\[  FAILED  \] ([\w./]+)/.exec(output)?.[1] ?? "the program ended or hung";
 }
 
+// What is wrong with the breaks themselves, a line each.
+function check(mutants) {
+  const problems = [];
+  for (const mutant of mutants) {
+    try {
+      if (broken(mutant) === readFileSync(join(root, mutant.file), "utf8")) problems.push(`${mutant.where}: it breaks nothing`);
+    } catch (error) {
+      problems.push(error.message);
+    }
+    for (const id of idsOf(mutant.ids)) wantedIds.delete(id);
+  }
+  return problems.concat([...wantedIds].map((id) => `${id} has no break`));
+}
+
 function main(wanted) {
+  if (wanted[0] === "--check") {
+    const problems = check(readdirSync(here).filter((name) => name.endsWith(".mutants")).flatMap(parse));
+    if (problems.length > 0) throw new Error(problems.join("\n"));
+    return;
+  }
   const files = readdirSync(here).filter((name) => name.endsWith(".mutants"));
   const isWanted = (mutant) =>
-    wanted.length === 0 || wanted.some((word) => mutant.where.startsWith(`${word}.mutants:`) || mutant.ids.split(/[ ,]+/).includes(word));
+    wanted.length === 0 || wanted.some((word) => mutant.where === word || mutant.where.startsWith(`${word}.mutants:`) || mutant.ids.split(/[ ,]+/).includes(word));
   const mutants = files.sort().flatMap(parse).filter(isWanted);
-  if (mutants.length === 0) throw new Error(`no break has one of these as its file or id: ${wanted.join(" ")}`);
+  if (mutants.length === 0) throw new Error(`no break has one of these as its file, place or id: ${wanted.join(" ")}`);
   mutants.forEach(broken);
 
   copySources();

@@ -1,0 +1,123 @@
+// Hooks that wait in files: that a daemon takes them, whenever they come.
+#include "http/spool_taker.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/latch.h"
+
+namespace perdure::http {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using transcript::Spooled;
+
+class SpoolTaking : public testing::Test {
+ protected:
+  SpoolTaking() {
+    std::string made = fs::canonical(testing::TempDir()).string() + "/spool-taker-XXXXXX";
+    directory_ = ::mkdtemp(made.data());
+    NodeOptions options{.store = "memory:"};
+    options.store_options.log = [this](const LogRecord& record) {
+      std::string line(record.message);
+      for (const LogField& field : record.fields)
+        line += " " + std::string(field.name) + "=" + std::string(field.value);
+      MutexLock lock(mutex_);
+      log_.push_back(line);
+    };
+    node_ = *Node::open(std::move(options));
+  }
+  ~SpoolTaking() override {
+    (void)node_->close(10s);
+    fs::remove_all(directory_);
+  }
+
+  std::string path() const { return directory_ + "/hooks.spool"; }
+  void spool(const std::string& session, const std::string& space = "default") {
+    std::string hook = R"({"hook_event_name":"UserPromptSubmit","prompt":"x","session_id":")" + session + "\"}";
+    auto kept = transcript::append_to_spool(path(), {session, space, hook, wall_now() - 1h});
+    ASSERT_TRUE(kept) << kept.error().message;
+  }
+  WallTime wall_now() { return StoreAccess::impl(node_->store()).scheduler().wall_now(); }
+  std::optional<transcript::SessionRow> session(const std::string& id) {
+    auto found =
+        node_->store().read([&](Reader& reader) { return node_->transcripts().session(reader, "default", id); });
+    return found ? std::optional(found->row) : std::nullopt;
+  }
+  /// Whether it comes within a time that only a daemon which does not look would need.
+  bool comes(const std::string& id) {
+    return within(20s, [&] { return session(id).has_value(); });
+  }
+  static bool within(Duration most, const std::function<bool()>& holds) {
+    Latch never;
+    for (Duration waited = 0ms; waited < most; waited += 5ms) {
+      if (holds()) return true;
+      never.wait_for(5ms);
+    }
+    return false;
+  }
+  bool no_file_is_left() { return fs::is_empty(directory_); }
+  std::vector<std::string> logged() {
+    MutexLock lock(mutex_);
+    return log_;
+  }
+
+  std::string directory_;
+  Mutex mutex_;
+  std::vector<std::string> log_;
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(SpoolTaking, TakesWhatComesAtAnyTime) {
+  spool("before");
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  EXPECT_TRUE(comes("before"));
+  spool("behind");
+  EXPECT_TRUE(comes("behind"));
+  EXPECT_TRUE(within(20s, [&] { return no_file_is_left(); }));
+}
+
+TEST_F(SpoolTaking, AHookHasTheTimeAtWhichItCame) {
+  WallTime before = wall_now();
+  spool("s");
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  ASSERT_TRUE(comes("s"));
+  EXPECT_LT(transcript::from_ns(session("s")->updated), before - 59min);
+}
+
+TEST_F(SpoolTaking, TakesWhatAnotherDaemonHasLeft) {
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  spool("s");
+  fs::rename(path(), path() + ".taking.7");
+  EXPECT_TRUE(comes("s"));
+  EXPECT_TRUE(within(20s, [&] { return no_file_is_left(); }));
+}
+
+TEST_F(SpoolTaking, WhatIsRefusedForGoodIsLoggedAndHoldsUpNothing) {
+  spool("first", "no space");
+  spool("second");
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  EXPECT_TRUE(comes("second"));
+  EXPECT_THAT(logged(),
+              Contains(HasSubstr("hooks that were left in a file are refused for good space=no space hooks=1")));
+}
+
+TEST_F(SpoolTaking, AfterItsStopItTakesNothing) {
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 1ms});
+  taker.start();
+  taker.stop();
+  spool("s");
+  EXPECT_FALSE(within(50ms, [&] { return session("s").has_value(); }));
+}
+
+}  // namespace
+}  // namespace perdure::http
