@@ -115,14 +115,17 @@ void RemoteEngine::appended(Result<Appended> answer) {
   if (!answer) return finish(std::unexpected(std::move(answer.error())));
   if (!answer->done) return make_again(*answer);
   observe(store_options_, Metric::kSyncDuration, seconds(scheduler_.now() - sent_));
-  replica_.appended(batch_->writes(), entry_.version);
+  Writes writes = batch_->take_writes();
+  // Before the replica moves on, which would keep what this view shows.
+  batch_.reset();
+  replica_.appended(std::move(writes), entry_.version);
   finish({});
   fold_if_due();
 }
 
 void RemoteEngine::make_again(const Appended& answer) {
   count(store_options_, Metric::kBatchesRemade, 1);
-  auto known = answer.instead ? replica_.take_in(*answer.instead) : Result<void>();
+  auto known = answer.instead ? replica_.take_in(batch_->base(), *answer.instead) : Result<void>();
   if (known && !answer.instead)
     if (auto now = replica_.follow(); !now) known = std::unexpected(std::move(now.error()));
   if (!known) return finish(std::move(known));

@@ -118,9 +118,10 @@ Result<void> Replica::scan(Version at, KeyRange range, const RangeOptions& wante
 }
 
 Result<void> Replica::load(std::span<const Bytes> keys, std::span<const RangeRead> reads) {
-  auto moment = server_->read(version(), keys, reads);
+  Version since = version();
+  auto moment = server_->read(since, keys, reads);
   if (!moment) return std::unexpected(std::move(moment.error()));
-  if (auto taken = take_in(*moment); !taken) return taken;
+  if (auto taken = take_in(since, *moment); !taken) return taken;
   MutexLock lock(mutex_);
   return keep(*moment, keys, reads);
 }
@@ -147,18 +148,19 @@ Result<void> Replica::keep(Moment& moment, std::span<const Bytes> keys, std::spa
 }
 
 Result<Version> Replica::follow() {
-  auto moment = server_->read(version(), {}, {});
+  Version since = version();
+  auto moment = server_->read(since, {}, {});
   if (!moment) return std::unexpected(std::move(moment.error()));
-  if (auto taken = take_in(*moment); !taken) return std::unexpected(std::move(taken.error()));
+  if (auto taken = take_in(since, *moment); !taken) return std::unexpected(std::move(taken.error()));
   return moment->version;
 }
 
-Result<void> Replica::take_in(const Moment& moment) {
+Result<void> Replica::take_in(Version since, const Moment& moment) {
   std::vector<std::uint64_t> changed;
   Result<bool> followed;
   {
     MutexLock lock(mutex_);
-    followed = cache_.advance(moment, [&](BytesView key) { changed.push_back(watch_hash(key)); });
+    followed = cache_.advance(since, moment, [&](BytesView key) { changed.push_back(watch_hash(key)); });
   }
   if (!followed) return std::unexpected(std::move(followed.error()));
   if (*followed && changed.empty()) return {};
@@ -171,9 +173,9 @@ Result<void> Replica::take_in(const Moment& moment) {
   return {};
 }
 
-void Replica::appended(const Writes& writes, Version version) {
+void Replica::appended(Writes writes, Version version) {
   MutexLock lock(mutex_);
-  cache_.apply(writes, version);
+  cache_.apply(std::move(writes), version);
   cache_.trim();
 }
 

@@ -38,9 +38,10 @@ class Replica {
 
   /// Asks for what is new; answers where the log ended some time during this call.
   Result<Version> follow() PERDURE_EXCLUDES(mutex_);
-  Result<void> take_in(const Moment& moment) PERDURE_EXCLUDES(mutex_);
+  /// What the server said when it was asked for what came after `since`.
+  Result<void> take_in(Version since, const Moment& moment) PERDURE_EXCLUDES(mutex_);
   /// This process has appended this to what was shown.
-  void appended(const Writes& writes, Version version) PERDURE_EXCLUDES(mutex_);
+  void appended(Writes writes, Version version) PERDURE_EXCLUDES(mutex_);
 
   std::size_t unfolded_bytes() PERDURE_EXCLUDES(mutex_);
   /// Everything that is not folded.

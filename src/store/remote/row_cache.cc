@@ -140,16 +140,18 @@ RowCache::Known RowCache::walk_back(KeyRange& range, const Visit& visit) {
   }
 }
 
-Result<bool> RowCache::advance(const Moment& moment, const std::function<void(BytesView)>& changed) {
-  auto followed = follow(moment, changed);
+Result<bool> RowCache::advance(Version since, const Moment& moment, const std::function<void(BytesView)>& changed) {
+  auto followed = follow(since, moment, changed);
   if (followed) note_folded(moment.folded);
   return followed;
 }
 
-Result<bool> RowCache::follow(const Moment& moment, const std::function<void(BytesView)>& changed) {
+Result<bool> RowCache::follow(Version since, const Moment& moment, const std::function<void(BytesView)>& changed) {
   // Checked first, for what is half taken in cannot be taken back.
   std::vector<std::pair<Version, Writes>> news;
-  bool lost = moment.trimmed > version_;
+  // What was said begins where it was asked for, or behind what was folded. Others may have brought us further since, but
+  // perhaps not as far.
+  bool lost = version_ < (since >= moment.trimmed ? since : moment.folded);
   Version known = lost ? moment.folded : version_;
   for (const LogEntry& entry : moment.log) {
     if (entry.version <= known) continue;
@@ -172,20 +174,20 @@ Result<bool> RowCache::follow(const Moment& moment, const std::function<void(Byt
   for (auto& [version, writes] : news) {
     if (changed && !lost)
       for (const auto& [key, row] : writes) changed(key);
-    apply(writes, version);
+    apply(std::move(writes), version);
   }
   return !lost;
 }
 
-void RowCache::apply(const Writes& writes, Version version) {
+void RowCache::apply(Writes writes, Version version) {
   if (version <= version_) return;
   version_ = version;
-  for (const auto& [key, row] : writes) {
+  for (auto& [key, row] : writes) {
     std::size_t bytes = kEntryBytes + key.size() + (row ? row->value.size() : 0);
     unfolded_.push_back({version, key, bytes});
     unfolded_bytes_ += bytes;
     keep_old(key, version);
-    set(key, row, version);
+    set(key, std::move(row), version);
   }
   if (old_bytes_ <= kOldBytesMax) return;
   views_from_ = version;

@@ -56,11 +56,12 @@ class RowCache {
   /// Otherwise it has come to where nothing is known, and cuts the range down to what is left.
   Known walk(Version at, KeyRange& range, Direction direction, const Visit& visit);
 
-  /// Takes in what a server said of itself, and tells `changed` of each key that others have written; false if entries
-  /// are missing between what it knew and what was said, so that it had to forget everything: anything may have changed.
-  Result<bool> advance(const Moment& moment, const std::function<void(BytesView)>& changed);
+  /// Takes in what a server said of itself when it was asked for what came after `since`, and tells `changed` of each key
+  /// that others have written; false if entries are missing between what is known and what was said, so that it had to
+  /// forget everything: anything may have changed.
+  Result<bool> advance(Version since, const Moment& moment, const std::function<void(BytesView)>& changed);
   /// What this process has appended itself, on top of what is shown.
-  void apply(const Writes& writes, Version version);
+  void apply(Writes writes, Version version);
   /// The rows know of everything up to here.
   void note_folded(Version folded);
   /// What is to be folded so that the rows know of everything that is shown.
@@ -106,7 +107,7 @@ class RowCache {
   /// Keeps what is at the key for the views that are open.
   void keep_old(BytesView key, Version until);
   void forget_old(Version up_to);
-  Result<bool> follow(const Moment& moment, const std::function<void(BytesView)>& changed);
+  Result<bool> follow(Version since, const Moment& moment, const std::function<void(BytesView)>& changed);
   /// The entry at `key`; if it was not there, it is one that only marks the place.
   Entries::iterator make(BytesView key);
   void set(BytesView key, std::optional<Versioned> row, Version changed);

@@ -152,7 +152,7 @@ TEST(RowCache, AGapInTheLogForgetsEverything) {
   Moment moment = moment_at(9, 7);
   moment.trimmed = Version{5};
   moment.log = {{Version{9}, encode_batch({{"b", row("2", 9)}}, Version{9})}};
-  auto followed = cache.advance(moment, {});
+  auto followed = cache.advance(Version{1}, moment, {});
   ASSERT_TRUE(followed);
   EXPECT_FALSE(*followed);
   EXPECT_FALSE(knows(cache, "a"));
@@ -160,11 +160,24 @@ TEST(RowCache, AGapInTheLogForgetsEverything) {
   EXPECT_EQ(cache.version(), Version{9});
 }
 
+TEST(RowCache, AGapIsNoticedThoughOthersHaveBroughtTheCacheBeyondWhatWasTrimmed) {
+  RowCache cache(kAll);
+  cache.apply({{"a", row("1", 6)}}, Version{6});
+  // Asked for when the cache was at 1, and answered from 7 on: what 7 has written is in the rows, and unknown here.
+  Moment moment = moment_at(9, 7);
+  moment.trimmed = Version{5};
+  moment.log = {{Version{9}, encode_batch({{"b", row("2", 9)}}, Version{9})}};
+  auto followed = cache.advance(Version{1}, moment, {});
+  ASSERT_TRUE(followed);
+  EXPECT_FALSE(*followed);
+  EXPECT_FALSE(knows(cache, "a"));
+}
+
 TEST(RowCache, ALogThatEndsTooEarlyIsRefusedWithoutEffect) {
   RowCache cache(kAll);
   Moment moment = moment_at(9);
   moment.log = {{Version{8}, encode_batch({{"b", row("2", 8)}}, Version{8})}};
-  EXPECT_EQ(cache.advance(moment, {}).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(cache.advance(Version{}, moment, {}).error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(cache.version(), Version{});
 }
 

@@ -39,6 +39,7 @@ class BatchView final : public CommitView {
 
   Version base() const { return base_; }
   const Writes& writes() const { return writes_; }
+  Writes take_writes() { return std::move(writes_); }
   /// Whether others have committed meanwhile, so that it has to be made anew.
   bool beaten() const { return replica_.version() != base_; }
 
