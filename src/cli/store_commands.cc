@@ -14,10 +14,10 @@ Flag store_flag() {
 // Opening makes a store that is not there, which nobody who wants a copy of one means.
 OrFailure<Store> open_existing(const Arguments& arguments) {
   std::string url = arguments.maybe("store").value_or("lmdb:./perdure-data");
-  if (!url.starts_with("lmdb:"))
-    return usage("only a store on this machine can be opened here, as in --store lmdb:DIR");
-  std::string directory = url.substr(5);
-  if (std::error_code error; !std::filesystem::exists(directory + "/data.mdb", error))
+  if (url == "memory:") return usage("a store in memory is gone with its daemon; name another, as in --store lmdb:DIR");
+  bool is_here = url.starts_with("lmdb:");
+  std::string directory = is_here ? url.substr(5) : "";
+  if (std::error_code error; is_here && !std::filesystem::exists(directory + "/data.mdb", error))
     return give_up(kExitNotFound, "there is no store in " + directory, "say where it is: --store lmdb:DIR");
   auto store = Store::open(url);
   if (!store) return std::unexpected(failure_of(store.error()));
