@@ -1,4 +1,5 @@
 // What works on a store itself, beside the daemons that have it open or without any.
+#include <cstdlib>
 #include <filesystem>
 
 #include "cli/commands.h"
@@ -19,6 +20,8 @@ OrFailure<Store> open_existing(const Arguments& arguments) {
   std::string directory = is_here ? url.substr(5) : "";
   if (std::error_code error; is_here && !std::filesystem::exists(directory + "/data.mdb", error))
     return give_up(kExitNotFound, "there is no store in " + directory, "say where it is: --store lmdb:DIR");
+  // gRPC, which an engine may use, writes lines of its own to standard error, unless told otherwise.
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);
   auto store = Store::open(url);
   if (!store) return std::unexpected(failure_of(store.error()));
   return std::move(*store);
