@@ -1,7 +1,7 @@
 // Servers of a test's own: PostgreSQL, and clusters of etcd, on the loopback or in networks that the test makes.
 import assert from "node:assert/strict";
 import {execFile, execFileSync, spawn} from "node:child_process";
-import {appendFileSync, chmodSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync} from "node:fs";
+import * as fs from "node:fs";
 import net from "node:net";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
@@ -11,9 +11,9 @@ import {patience, until, within} from "../http/daemon.mjs";
 
 const run = promisify(execFile);
 const isRoot = process.getuid() === 0;
-const postgresTools = ["17", "16", "15"].map((version) => `/usr/lib/postgresql/${version}/bin`).find(existsSync);
+const postgresTools = ["17", "16", "15"].map((version) => `/usr/lib/postgresql/${version}/bin`).find(fs.existsSync);
 const has =
-    (program) => [...process.env.PATH.split(":"), "/usr/sbin", "/sbin"].some((at) => existsSync(`${at}/${program}`));
+    (program) => [...process.env.PATH.split(":"), "/usr/sbin", "/sbin"].some((at) => fs.existsSync(`${at}/${program}`));
 
 /// Why a test cannot be run here; false if it can.
 export const noPostgres = !postgresTools && "PostgreSQL is not installed";
@@ -21,8 +21,8 @@ export const noEtcd = !(has("etcd") && has("etcdctl")) && "etcd is not installed
 export const noNetworks = !isRoot ? "networks of its own need root" : !has("ip") && "iproute2 is not installed";
 
 export function directory(t) {
-  const at = mkdtempSync(join(tmpdir(), "perdure-cluster-"));
-  t.after(() => rmSync(at, {recursive: true, force: true}));
+  const at = fs.mkdtempSync(join(tmpdir(), "perdure-cluster-"));
+  t.after(() => fs.rmSync(at, {recursive: true, force: true}));
   return at;
 }
 
@@ -50,7 +50,7 @@ export async function freePort() {
 class Process {
   constructor(words, log, {user, signal = "KILL"} = {}) {
     const as = user && isRoot ? [`--reuid=${user}`, `--regid=${user}`, "--clear-groups"] : [];
-    const out = openSync(log, "a");
+    const out = fs.openSync(log, "a");
     this.log = log;
     this.child = spawn("setpriv", [`--pdeathsig=${signal}`, ...as, "--", ...words], {stdio: ["ignore", out, out]});
     this.exited = new Promise((resolve) => this.child.once("exit", resolve));
@@ -73,8 +73,8 @@ export class Postgres {
     const server = await Postgres.#make(t);
     await server.#tool(
         "initdb", "-D", server.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync");
-    const trusted = readFileSync(`${server.data}/pg_hba.conf`, "utf8");
-    writeFileSync(`${server.data}/pg_hba.conf`, `${hba}\nhost all with_password all scram-sha-256\n${trusted}`);
+    const trusted = fs.readFileSync(`${server.data}/pg_hba.conf`, "utf8");
+    fs.writeFileSync(`${server.data}/pg_hba.conf`, `${hba}\nhost all with_password all scram-sha-256\n${trusted}`);
     server.#configure(`listen_addresses = '127.0.0.1'\nfsync = on\nmax_connections = 100\n${conf}`);
     await server.start();
     return server;
@@ -102,13 +102,13 @@ export class Postgres {
     return server;
   }
   #configure(more) {
-    appendFileSync(`${this.data}/postgresql.conf`, `unix_socket_directories = '${this.directory}'\n${more}\n`);
+    fs.appendFileSync(`${this.data}/postgresql.conf`, `unix_socket_directories = '${this.directory}'\n${more}\n`);
   }
   async #tool(name, ...words) {
     const log = `${this.directory}/tools.log`;
     const tool = new Process([`${postgresTools}/${name}`, ...words], log, {user: "postgres"});
     tool.child.ref();
-    assert.equal(await tool.exited, 0, `${name}: ${readFileSync(log, "utf8")}`);
+    assert.equal(await tool.exited, 0, `${name}: ${fs.readFileSync(log, "utf8")}`);
   }
 
   /// `who` is "user" or "user:password".
@@ -119,7 +119,7 @@ export class Postgres {
     const words = [`${postgresTools}/postgres`, "-D", this.data, "-p", `${this.port}`];
     this.process = new Process(words, `${this.directory}/server.log`, {user: "postgres", signal: "QUIT"});
     await until("PostgreSQL answers", async () => {
-      assert.ok(this.process.isRunning, readFileSync(this.process.log, "utf8"));
+      assert.ok(this.process.isRunning, this.log());
       return run(`${postgresTools}/pg_isready`, ["-q", "-h", "127.0.0.1", "-p", `${this.port}`])
           .then(() => true, () => false);
     });
@@ -128,6 +128,7 @@ export class Postgres {
   stop() { return this.process.end("SIGINT"); }
   /// Ends it as a failing machine would.
   crash() { return this.process.end("SIGQUIT"); }
+  log() { return fs.readFileSync(this.process.log, "utf8"); }
   /// Stops all processes of it for a while.
   freeze() {
     this.isFrozen = true;
@@ -139,7 +140,7 @@ export class Postgres {
   }
   #all(signal) {
     const own = `${this.process.child.pid}`;
-    const children = readFileSync(`/proc/${own}/task/${own}/children`, "utf8").trim().split(" ").filter(Boolean);
+    const children = fs.readFileSync(`/proc/${own}/task/${own}/children`, "utf8").trim().split(" ").filter(Boolean);
     for (const pid of [own, ...children]) process.kill(Number(pid), signal);
   }
   /// What psql answers, a row a line.
@@ -281,7 +282,7 @@ function reaches(address) {
 
 /// A certificate of its own for 127.0.0.1, signed by itself: {cert, key} are the files.
 export function certificate(at) {
-  mkdirSync(at, {recursive: true});
+  fs.mkdirSync(at, {recursive: true});
   const [cert, key] = [`${at}/server.crt`, `${at}/server.key`];
   execFileSync(
       "openssl",
@@ -290,8 +291,8 @@ export function certificate(at) {
         "/CN=perdure-test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert
       ],
       {stdio: "ignore"});
-  chmodSync(at, 0o755);
-  chmodSync(key, 0o600);
+  fs.chmodSync(at, 0o755);
+  fs.chmodSync(key, 0o600);
   if (isRoot && !noPostgres) execFileSync("chown", ["postgres:postgres", cert, key]);
   return {cert, key};
 }
