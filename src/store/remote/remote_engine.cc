@@ -64,7 +64,10 @@ void RemoteEngine::commit(CommitJob& job) {
 void RemoteEngine::make_batch() {
   batch_ = std::make_unique<BatchView>(replica_);
   auto applied = job_->apply(*batch_);
-  if (batch_->beaten()) return commit_lane_->post([this] { make_batch(); });
+  if (batch_->beaten()) {
+    count(store_options_, Metric::kBatchesRemade, 1);
+    return commit_lane_->post([this] { make_batch(); });
+  }
   if (!applied) return finish(std::unexpected(std::move(applied.error())));
   bool nothing = *applied == Applied::kNothing;
   commit_lane_->post([this, nothing] { nothing ? confirm_nothing() : append_batch(); });
@@ -74,7 +77,10 @@ void RemoteEngine::make_batch() {
 void RemoteEngine::confirm_nothing() {
   auto now = replica_.follow();
   if (!now) return finish(std::unexpected(std::move(now.error())));
-  if (*now != batch_->base()) return make_batch();
+  if (*now != batch_->base()) {
+    count(store_options_, Metric::kBatchesRemade, 1);
+    return make_batch();
+  }
   finish({});
 }
 
