@@ -300,7 +300,7 @@ export class Load {
     this.t.diagnostic(`${title}: ${seconds.toFixed(0)} s, ${JSON.stringify(this.operations)}`);
     this.t.diagnostic(
         `${title}: ${committed} commits in ${appended} batches; ${remade} were made again because another daemon was ` +
-        `first, ${(100 * remade / Math.max(appended + remade, 1)).toFixed(0)} % of all that were sent`);
+        `first, ${(100 * remade / Math.max(appended + remade, 1)).toFixed(0)} % of all that were made`);
     for (const fault of this.faults) {
       const {worst, all} = this.#unavailable(fault);
       this.t.diagnostic(
