@@ -1,4 +1,5 @@
 // What works on a store itself, beside the daemons that have it open or without any.
+#include <cstdlib>
 #include <filesystem>
 
 #include "cli/commands.h"
@@ -14,11 +15,13 @@ Flag store_flag() {
 // Opening makes a store that is not there, which nobody who wants a copy of one means.
 OrFailure<Store> open_existing(const Arguments& arguments) {
   std::string url = arguments.maybe("store").value_or("lmdb:./perdure-data");
-  if (!url.starts_with("lmdb:"))
-    return usage("only a store on this machine can be opened here, as in --store lmdb:DIR");
-  std::string directory = url.substr(5);
-  if (std::error_code error; !std::filesystem::exists(directory + "/data.mdb", error))
+  if (url == "memory:") return usage("a store in memory is gone with its daemon; name another, as in --store lmdb:DIR");
+  bool is_here = url.starts_with("lmdb:");
+  std::string directory = is_here ? url.substr(5) : "";
+  if (std::error_code error; is_here && !std::filesystem::exists(directory + "/data.mdb", error))
     return give_up(kExitNotFound, "there is no store in " + directory, "say where it is: --store lmdb:DIR");
+  // gRPC, which an engine may use, writes lines of its own to standard error, unless told otherwise.
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);
   auto store = Store::open(url);
   if (!store) return std::unexpected(failure_of(store.error()));
   return std::move(*store);

@@ -229,6 +229,8 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
 
 int serve(const ServeOptions& options) {
   allow_many_connections();
+  // gRPC, which an engine may use, writes lines of its own to standard error, unless told otherwise.
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);
   // Whatever is made belongs to this user alone.
   ::umask(0077);
   StopSignals signals;

@@ -58,20 +58,25 @@ export class Daemon {
     return daemon;
   }
 
-  /// Starts one and waits until it listens. `t` ends it with its test.
-  static async start(t, {store = "memory:", args = [], env = {}} = {}) {
-    const daemon = new Daemon(store, args, env);
+  /// Starts one and waits until it listens. `t` ends it with its test. `before` are words before its command, such as
+  /// those that put it into another network; what is asked of it there goes through its `socket`.
+  static async start(t, {store = "memory:", args = [], env = {}, before = [], socket} = {}) {
+    const daemon = new Daemon(store, args, env, before, socket);
     t?.after(() => daemon.end());
     await daemon.#spawn();
     return daemon;
   }
 
-  constructor(store, args, env) { Object.assign(this, {store, args, env, log: ""}); }
+  constructor(store, args, env, before, socket) {
+    Object.assign(this, {store, args, env, before, socket, log: ""});
+    if (socket) this.args = ["--socket", socket, ...args];
+  }
 
   async #spawn() {
     assert.ok(binary, "set PERDURE_BINARY to the binary to test");
-    const args = ["serve", "--store", this.store, "--listen", "127.0.0.1:0", ...this.args];
-    this.child = spawn(binary, args, {env: {...process.env, ...this.env}, stdio: ["ignore", "pipe", "pipe"]});
+    const words = [...this.before, binary, "serve", "--store", this.store, "--listen", "127.0.0.1:0", ...this.args];
+    this.child =
+        spawn(words[0], words.slice(1), {env: {...process.env, ...this.env}, stdio: ["ignore", "pipe", "pipe"]});
     this.agent = new http.Agent({keepAlive: true, maxSockets: Infinity});
     const child = this.child;
     running.add(child);
@@ -130,8 +135,9 @@ export class Daemon {
       const all = {...headers};
       if (text !== undefined) all["Content-Length"] = Buffer.byteLength(text);
       if (text !== undefined && !all["Content-Type"]) all["Content-Type"] = "application/json";
+      const to = this.socket ? {socketPath: this.socket} : {host: "127.0.0.1", port: this.port};
       const request = http.request(
-          {host: "127.0.0.1", port: this.port, method, path, headers: all, agent: this.agent, signal},
+          {...to, method, path, headers: all, agent: this.agent, signal},
           (response) => {
             const pieces = [];
             response.on("data", (piece) => pieces.push(piece));

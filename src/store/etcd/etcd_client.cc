@@ -262,7 +262,7 @@ void Client::failed(std::size_t index, const std::string& why) {
     std::size_t rounds = failures_ / endpoints_.size();
     away_until_ = steady_now() + std::min(kAwayMax, kAwayMin * (1 << std::min<std::size_t>(rounds - 1, 10)));
     why_away_ = why;
-    newly_away = !std::exchange(away_, true);
+    newly_away = known_ && !std::exchange(away_, true);
   }
   if (newly_away) say(LogLevel::kWarning, "etcd does not answer, and is waited for", why);
 }
@@ -271,6 +271,7 @@ void Client::answered() {
   bool back = false;
   {
     MutexLock lock(mutex_);
+    known_ = true;
     failures_ = 0;
     away_until_ = {};
     back = std::exchange(away_, false);

@@ -90,6 +90,8 @@ class Client {
   std::string token_ PERDURE_GUARDED_BY(mutex_);
   /// Endpoints that have failed one after another, since anything was answered.
   std::size_t failures_ PERDURE_GUARDED_BY(mutex_) = 0;
+  /// Until something was answered, whoever opens the store is told what is wrong, and not the log.
+  bool known_ PERDURE_GUARDED_BY(mutex_) = false;
   /// The log was told so.
   bool away_ PERDURE_GUARDED_BY(mutex_) = false;
   SteadyTime away_until_ PERDURE_GUARDED_BY(mutex_) = {};

@@ -12,6 +12,14 @@ constexpr std::size_t kClearRangeRowsMax = 1'000;
 /// What a loser is told in the same answer; more than that it has to ask for.
 constexpr std::size_t kInsteadEntriesMax = 16;
 
+/// gRPC does not tell a server that is down from one that speaks TLS when we do not, or the other way round.
+Error with_advice(Error error, const Url& url) {
+  if (error.code == ErrorCode::kUnavailable)
+    error.message += url.tls ? "; check that it runs there and speaks TLS, and ca, cert and key in the url"
+                             : "; check that it runs there; if it speaks TLS, add ?tls=on to the url";
+  return error;
+}
+
 }  // namespace
 
 EtcdServer::EtcdServer(const Url& url, std::unique_ptr<Client> client)
@@ -28,7 +36,7 @@ Result<std::unique_ptr<remote::RowServer>> EtcdServer::open(const remote::Server
   auto client = Client::make(*url, options.log);
   if (!client) return std::unexpected(std::move(client.error()));
   std::unique_ptr<EtcdServer> server(new EtcdServer(*url, std::move(*client)));
-  if (auto made = server->make_base(); !made) return std::unexpected(std::move(made.error()));
+  if (auto made = server->make_base(); !made) return std::unexpected(with_advice(std::move(made.error()), *url));
   return server;
 }
 

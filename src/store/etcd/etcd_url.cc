@@ -128,6 +128,9 @@ Result<Url> parse_url(const std::string& text) {
   std::string_view options = question == rest.npos ? std::string_view() : rest.substr(question + 1);
   rest = rest.substr(0, question);
   std::size_t slash = rest.find('/');
+  // Of a password that has a slash, a part would be taken for an endpoint, and shown.
+  if (slash != rest.npos && rest.find('@', slash) != rest.npos)
+    return wrong("has an '@' behind its first '/'; in a password write / as %2f, in a prefix @ as %40");
   if (auto good = parse_authority(rest.substr(0, slash), url); !good) return std::unexpected(std::move(good.error()));
   if (slash != rest.npos && slash + 1 < rest.size())
     if (auto good = parse_prefix(rest.substr(slash + 1), url); !good) return std::unexpected(std::move(good.error()));

@@ -40,6 +40,11 @@ std::optional<std::string> take_schema(std::string& url) {
   return schema;
 }
 
+/// Of a password that has a '/' or an '@', a part is taken for a port or a host; they must not be shown then.
+bool is_place(const std::string& host, const std::string& port) {
+  return host.find('@') == std::string::npos && port.find_first_not_of("0123456789,") == std::string::npos;
+}
+
 std::string option(const PQconninfoOption* options, std::string_view keyword, const char* otherwise) {
   for (; options->keyword; ++options)
     if (keyword == options->keyword) return options->val && *options->val ? options->val : otherwise;
@@ -69,9 +74,13 @@ Result<Target> parse_target(const std::string& url) {
     return fail(ErrorCode::kInvalidArgument, "the url of PostgreSQL cannot be read: " + std::string(why));
   }
   target.user = option(parsed.get(), "user", "");
-  target.name = "PostgreSQL at " +
-                option(parsed.get(), "host", option(parsed.get(), "hostaddr", "its socket").c_str()) + ":" +
-                option(parsed.get(), "port", "5432") + "/" + option(parsed.get(), "dbname", target.user.c_str());
+  std::string host = option(parsed.get(), "host", option(parsed.get(), "hostaddr", "its socket").c_str());
+  std::string port = option(parsed.get(), "port", "5432");
+  if (!is_place(host, port))
+    return fail(ErrorCode::kInvalidArgument,
+                "the url of PostgreSQL has no number for its port, or an '@' in its host; in a password write / as %2f "
+                "and @ as %40");
+  target.name = "PostgreSQL at " + host + ":" + port + "/" + option(parsed.get(), "dbname", target.user.c_str());
   return target;
 }
 

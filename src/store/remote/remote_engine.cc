@@ -74,7 +74,7 @@ void RemoteEngine::commit(CommitJob& job) {
 void RemoteEngine::make_batch() {
   batch_ = std::make_unique<BatchView>(replica_);
   auto applied = job_->apply(*batch_);
-  if (batch_->beaten()) return then(&RemoteEngine::make_batch);
+  if (batch_->beaten()) return begin_anew();
   if (!applied) return finish(std::unexpected(std::move(applied.error())));
   then(*applied == Applied::kNothing ? &RemoteEngine::confirm_nothing : &RemoteEngine::append_batch);
 }
@@ -88,7 +88,7 @@ void RemoteEngine::then(void (RemoteEngine::*step)()) {
 void RemoteEngine::confirm_nothing() {
   auto now = replica_.follow();
   if (!now) return finish(std::unexpected(std::move(now.error())));
-  if (*now != batch_->base()) return make_batch();
+  if (*now != batch_->base()) return begin_anew();
   finish({});
 }
 
@@ -113,7 +113,11 @@ void RemoteEngine::append_batch() {
 void RemoteEngine::appended(Result<Appended> answer) {
   if (!answer || !answer->done) appending_ = 0;
   if (!answer) return finish(std::unexpected(std::move(answer.error())));
-  if (!answer->done) return make_again(*answer);
+  if (!answer->done) {
+    auto known = answer->instead ? replica_.take_in(batch_->base(), *answer->instead)
+                                 : replica_.follow().transform([](Version) {});
+    return known ? begin_anew() : finish(std::move(known));
+  }
   observe(store_options_, Metric::kSyncDuration, seconds(scheduler_.now() - sent_));
   Writes writes = batch_->take_writes();
   // Before the replica moves on, which would keep what this view shows.
@@ -123,13 +127,10 @@ void RemoteEngine::appended(Result<Appended> answer) {
   fold_if_due();
 }
 
-void RemoteEngine::make_again(const Appended& answer) {
+/// Others were first.
+void RemoteEngine::begin_anew() {
   count(store_options_, Metric::kBatchesRemade, 1);
-  auto known = answer.instead ? replica_.take_in(batch_->base(), *answer.instead) : Result<void>();
-  if (known && !answer.instead)
-    if (auto now = replica_.follow(); !now) known = std::unexpected(std::move(now.error()));
-  if (!known) return finish(std::move(known));
-  make_batch();
+  then(&RemoteEngine::make_batch);
 }
 
 void RemoteEngine::finish(Result<void> outcome) {

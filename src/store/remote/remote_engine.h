@@ -67,8 +67,7 @@ class RemoteEngine final : public Engine {
   void appended(Result<Appended> answer);
   void confirm_nothing();
   void finish(Result<void> outcome);
-  /// Others were first.
-  void make_again(const Appended& answer);
+  void begin_anew();
 
   /// The log has reached a version; 0: anything may have happened.
   void news_of(Version reached) PERDURE_EXCLUDES(mutex_);
