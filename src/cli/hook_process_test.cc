@@ -46,8 +46,7 @@ class CliHookProcess : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   // The process has the file "alive" locked, as does what goes on behind its caller's back.
-  pid_t start(
-      Streams streams, const std::function<void()>& prepare = [] {}) {
+  pid_t start(Streams streams, const std::function<void()>& prepare = [] {}) {
     std::vector<std::string> args = {PERDURE_BINARY, "hook", "--url", "unix://" + socket()};
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());

@@ -42,7 +42,8 @@ Result<void> read_log(Snapshot& view, Version since, Moment& moment) {
   KeyRange rest{next_key(kLog + number(after)), prefix_range(kLog).end};
   auto rows = view.get_range({rest, {}});
   if (!rows) return std::unexpected(std::move(rows.error()));
-  for (Row& row : *rows) moment.log.push_back({version_in(BytesView(row.key).substr(kLog.size())), std::move(row.value)});
+  for (Row& row : *rows)
+    moment.log.push_back({version_in(BytesView(row.key).substr(kLog.size())), std::move(row.value)});
   return {};
 }
 
@@ -65,7 +66,8 @@ Result<void> read_rows(Snapshot& view, std::span<const Bytes> keys, std::span<co
 Result<Moment> read_moment(Snapshot& view, Version since, std::span<const Bytes> keys,
                            std::span<const RangeRead> ranges) {
   Moment moment;
-  for (auto [key, version] : {std::pair(&kVersion, &moment.version), {&kFolded, &moment.folded}, {&kTrimmed, &moment.trimmed}}) {
+  for (auto [key, version] :
+       {std::pair(&kVersion, &moment.version), {&kFolded, &moment.folded}, {&kTrimmed, &moment.trimmed}}) {
     auto read = read_version(view, *key);
     if (!read) return std::unexpected(std::move(read.error()));
     *version = *read;
@@ -154,8 +156,8 @@ class EngineServer::FoldRows final : public Write {
   }
   Result<void> write(CommitView& view) override {
     for (const remote::FoldedRow& row : fold_.rows) {
-      Result<void> written = row.row ? put(view, kRows + row.key, number(row.row->version) + row.row->value)
-                                     : view.erase(kRows + row.key);
+      Result<void> written =
+          row.row ? put(view, kRows + row.key, number(row.row->version) + row.row->value) : view.erase(kRows + row.key);
       if (!written) return written;
     }
     KeyRange trimmed{kLog, next_key(kLog + number(fold_.trim))};

@@ -187,7 +187,8 @@ void Committer::finish(const Result<void>& outcome) {
   std::vector<Delivery> deliveries;
   deliveries.reserve(batch_.size());
   MutexLock lock(mutex_);
-  bool did_not_fit = !outcome && (outcome.error().code == ErrorCode::kStoreFull || outcome.error().code == ErrorCode::kTooLarge);
+  bool did_not_fit =
+      !outcome && (outcome.error().code == ErrorCode::kStoreFull || outcome.error().code == ErrorCode::kTooLarge);
   if (did_not_fit && batch_.size() > 1) {
     // One large transaction must not take those down that would still fit: each is tried alone.
     alone_ = batch_.size();

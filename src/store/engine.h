@@ -133,8 +133,8 @@ class Engine {
   virtual const Capabilities& capabilities() const = 0;
 
   virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
-  /// Whether everything that the snapshot with this epoch shows is durable, and was the newest that there is when it was
-  /// taken: a reader's answer must neither be taken back by a power cut nor come from the past.
+  /// Whether everything that the snapshot with this epoch shows is durable, and was the newest that there is when it
+  /// was taken: a reader's answer must neither be taken back by a power cut nor come from the past.
   virtual bool is_durable(std::uint64_t epoch) = 0;
   /// Calls `then` on a thread of the engine, never inside this call, once that is known. kConflict: others have
   /// committed since; snapshots that are taken from now on are newer than this call, and need not be asked about.

@@ -22,7 +22,8 @@ Result<std::unique_ptr<Engine>> make_engine(std::string_view url, Scheduler& sch
       return fail(ErrorCode::kInvalidArgument, "the store URL lmdb: names no directory; write lmdb:DIR");
     return lmdb::open_engine(directory, scheduler, options);
   }
-  for (auto [scheme, kind] : {std::pair("postgres://", "postgres"), {"postgresql://", "postgres"}, {"etcd://", "etcd"}}) {
+  for (auto [scheme, kind] :
+       {std::pair("postgres://", "postgres"), {"postgresql://", "postgres"}, {"etcd://", "etcd"}}) {
     if (!url.starts_with(scheme)) continue;
     auto server = remote::open_server(kind, {.url = std::string(url), .log = options.log});
     if (!server) return std::unexpected(std::move(server.error()));

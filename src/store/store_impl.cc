@@ -258,8 +258,9 @@ void StoreImpl::wait_until_durable(const std::shared_ptr<Call>& call, Result<voi
     scheduler_.post([waiter, outcome = std::move(outcome)] { waiter->answer(finish_read(*waiter, outcome)); });
   };
   auto timer = committer_->at_deadline(call->deadline(), [answer] {
-    answer(fail(ErrorCode::kUnavailable,
-                "what was read is not confirmed yet: another process may hold the store, or its server is away; try again"));
+    answer(fail(
+        ErrorCode::kUnavailable,
+        "what was read is not confirmed yet: another process may hold the store, or its server is away; try again"));
   });
   engine_->when_durable(*call->state().epoch(), [this, answer, timer](Result<void> durable) mutable {
     committer_->forget_deadline(timer);

@@ -105,8 +105,7 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
                [](const Result<void>&, Receipt) {}, kHookOptions);
     auto handler = [this, space = each.space](Job& job) {
       auto say = [&](const std::string& why, const std::string& session) { complain(why, space, session); };
-      auto done = run(
-          store_, job, options_.roots, [this] { return clock_.now(); }, say);
+      auto done = run(store_, job, options_.roots, [this] { return clock_.now(); }, say);
       if (done) return done;
       complain("Worker error: " + done.error().message, space, job.event().modifier);
       done.error().message.insert(0, "Worker failed: ");

@@ -13,7 +13,8 @@ const std::vector<EngineUnderTest> kEngines = {
         const StoreOptions& options) -> Result<std::unique_ptr<Engine>> {
        static e2e::Scratch scratch;
        static e2e::EtcdCluster server(scratch / "etcd");
-       auto opened = etcd::EtcdServer::open({.url = server.url("/" + directory.filename().string()), .log = options.log});
+       auto opened =
+           etcd::EtcdServer::open({.url = server.url("/" + directory.filename().string()), .log = options.log});
        if (!opened) return std::unexpected(std::move(opened.error()));
        return remote::RemoteEngine::open(std::move(*opened), scheduler, options, {.fold_bytes = 2000});
      }},

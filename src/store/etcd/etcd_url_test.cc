@@ -67,8 +67,8 @@ TEST(EtcdUrl, IsRefusedWithAReason) {
 }
 
 TEST(EtcdUrl, ThePasswordIsInNoMessage) {
-  for (std::string bad : {"etcd://user:secret@:1", "etcd://user:secret@h:0", "etcd://user:secret@h:1?x=1",
-                          "etcd://user:secret/x@h:1"})
+  for (std::string bad :
+       {"etcd://user:secret@:1", "etcd://user:secret@h:0", "etcd://user:secret@h:1?x=1", "etcd://user:secret/x@h:1"})
     EXPECT_EQ(parse_url(bad).error().message.find("secret"), std::string::npos) << bad;
 }
 

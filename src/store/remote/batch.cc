@@ -54,8 +54,8 @@ class Input {
 
 std::size_t shared_prefix(BytesView a, BytesView b) {
   std::size_t most = std::min(a.size(), b.size());
-  return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(most), b.begin()).first -
-                                  a.begin());
+  return static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(most), b.begin()).first - a.begin());
 }
 
 std::unexpected<Error> damaged(Version version) {
@@ -126,8 +126,9 @@ Result<Versioned> open_value(BytesView key, Versioned row) {
   std::size_t size = value.size() < kRowChecksum ? 0 : value.size() - kRowChecksum;
   if (value.size() < kRowChecksum || load_little<std::uint32_t>(value.data() + size) !=
                                          row_checksum(key, row.version, BytesView(value).substr(0, size)))
-    return fail(ErrorCode::kCorrupt, "the row " + printable(key) +
-                                         " is damaged: its checksum does not match; run verify, and restore from a backup");
+    return fail(ErrorCode::kCorrupt,
+                "the row " + printable(key) +
+                    " is damaged: its checksum does not match; run verify, and restore from a backup");
   value.resize(size);
   return row;
 }

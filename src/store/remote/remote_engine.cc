@@ -34,8 +34,8 @@ Error newer() {
 
 Result<std::unique_ptr<Engine>> RemoteEngine::open(std::unique_ptr<RowServer> server, Scheduler& scheduler,
                                                    const StoreOptions& store_options, const RemoteOptions& options) {
-  auto engine = std::make_unique<RemoteEngine>(std::make_unique<DirectLink>(std::move(server)), scheduler, store_options,
-                                               options);
+  auto engine = std::make_unique<RemoteEngine>(std::make_unique<DirectLink>(std::move(server)), scheduler,
+                                               store_options, options);
   if (auto there = engine->replica_.follow(); !there) return std::unexpected(std::move(there.error()));
   engine->fold_if_due();
   return engine;
@@ -223,7 +223,8 @@ Result<VerifyReport> RemoteEngine::verify(const std::function<void(double)>& pro
       report.bytes += row.key.size() + row.value.size();
       if (auto value = open_value(row.key, {std::move(row.value), row.version}); !value) problem(value.error());
     }
-    if (progress && !rows.empty()) progress(static_cast<double>(static_cast<unsigned char>(rows.back().key.front())) / 256);
+    if (progress && !rows.empty())
+      progress(static_cast<double>(static_cast<unsigned char>(rows.back().key.front())) / 256);
   }
   if (progress) progress(1);
   return report;

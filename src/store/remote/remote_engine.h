@@ -1,13 +1,14 @@
 // An engine whose rows are kept by a server across a network: PostgreSQL, or etcd.
 //
 // A batch is made on top of what this process knows of the store (replica.h) and appended to the server's log on the
-// condition that nobody else was first: one round trip, and one sync of the server's, for all transactions of the batch.
-// If somebody was, the server says what they did, and the batch is made again on top of that. So the store's versions
-// are one line, whoever writes, and a process that was cut off or stopped cannot write a thing that rests on an old view.
+// condition that nobody else was first: one round trip, and one sync of the server's, for all transactions of the
+// batch. If somebody was, the server says what they did, and the batch is made again on top of that. So the store's
+// versions are one line, whoever writes, and a process that was cut off or stopped cannot write a thing that rests on
+// an old view.
 //
-// Reads need no round trip if what they want is known. That alone would let a process answer from the past, so an answer
-// that comes without a commit waits until the server has confirmed, some time after the question, that nothing newer was
-// there. One confirmation serves all who wait for one.
+// Reads need no round trip if what they want is known. That alone would let a process answer from the past, so an
+// answer that comes without a commit waits until the server has confirmed, some time after the question, that nothing
+// newer was there. One confirmation serves all who wait for one.
 //
 // Three lanes, each a thread in production: one makes and appends batches, one asks for news and confirms, one folds.
 #pragma once

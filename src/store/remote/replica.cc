@@ -90,7 +90,8 @@ Result<void> Replica::fetch(Version at, std::span<const Bytes> keys, std::span<c
       std::size_t left = read.options.limit;
       RangeRead rest = read;
       if (left == 0) continue;
-      auto known = cache_.walk(at, rest.range, read.options.direction, [&](BytesView, const Versioned&) { return --left > 0; });
+      auto known =
+          cache_.walk(at, rest.range, read.options.direction, [&](BytesView, const Versioned&) { return --left > 0; });
       rest.options.limit = std::clamp(left, kPageRowsMin, kPageRows);
       if (known == RowCache::Known::kNo) unknown_ranges.push_back(std::move(rest));
     }

@@ -30,7 +30,8 @@ class Replica {
   Result<std::optional<Versioned>> get(Version at, BytesView key) PERDURE_EXCLUDES(mutex_);
   Result<Version> version_of(Version at, BytesView key) PERDURE_EXCLUDES(mutex_);
   /// Sees to it that these keys and the beginnings of these ranges are known, in one round trip.
-  Result<void> fetch(Version at, std::span<const Bytes> keys, std::span<const RangeRead> reads) PERDURE_EXCLUDES(mutex_);
+  Result<void> fetch(Version at, std::span<const Bytes> keys, std::span<const RangeRead> reads)
+      PERDURE_EXCLUDES(mutex_);
   /// Calls `visit(key, row)` for the rows of `range` in order until it returns false, once for each. `visit` must not
   /// use the replica.
   Result<void> scan(Version at, KeyRange range, const RangeOptions& wanted, const RowCache::Visit& visit)

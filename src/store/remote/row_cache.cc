@@ -98,7 +98,8 @@ RowCache::Known RowCache::walk(Version at, KeyRange& range, Direction direction,
 
 std::optional<Writes> RowCache::differences(Version at, const KeyRange& range) const {
   Writes then;
-  for (auto history = old_.lower_bound(range.begin); history != old_.end() && range.contains(history->first); ++history) {
+  for (auto history = old_.lower_bound(range.begin); history != old_.end() && range.contains(history->first);
+       ++history) {
     const Old* old = seen_by(at, history->second);
     if (!old) continue;
     if (!old->known) return std::nullopt;
@@ -149,8 +150,8 @@ Result<bool> RowCache::advance(Version since, const Moment& moment, const std::f
 Result<bool> RowCache::follow(Version since, const Moment& moment, const std::function<void(BytesView)>& changed) {
   // Checked first, for what is half taken in cannot be taken back.
   std::vector<std::pair<Version, Writes>> news;
-  // What was said begins where it was asked for, or behind what was folded. Others may have brought us further since, but
-  // perhaps not as far.
+  // What was said begins where it was asked for, or behind what was folded. Others may have brought us further since,
+  // but perhaps not as far.
   bool lost = version_ < (since >= moment.trimmed ? since : moment.folded);
   Version known = lost ? moment.folded : version_;
   for (const LogEntry& entry : moment.log) {
@@ -161,8 +162,9 @@ Result<bool> RowCache::follow(Version since, const Moment& moment, const std::fu
     news.emplace_back(entry.version, std::move(*writes));
   }
   if (moment.version > known)
-    return fail(ErrorCode::kCorrupt, "the log ends at " + std::to_string(moment.version.number) + ", and its entries at " +
-                                         std::to_string(known.number) + "; restore from a backup");
+    return fail(ErrorCode::kCorrupt, "the log ends at " + std::to_string(moment.version.number) +
+                                         ", and its entries at " + std::to_string(known.number) +
+                                         "; restore from a backup");
   if (lost) {
     entries_.clear();
     unfolded_.clear();

@@ -1,9 +1,9 @@
 // The rows of a server that this process knows, all as of one version.
 //
 // A server is a round trip away, so what was read or written once is kept, and kept right by the log: the cache is a
-// replica of parts of the store, moved from version to version by whole batches, and never a guess. Each entry says what
-// is at its key (perhaps nothing), and whether the stretch between it and the entry before it is known to be empty. So
-// an index that was walked once is walked again without asking, empty stretches included.
+// replica of parts of the store, moved from version to version by whole batches, and never a guess. Each entry says
+// what is at its key (perhaps nothing), and whether the stretch between it and the entry before it is known to be
+// empty. So an index that was walked once is walked again without asking, empty stretches included.
 //
 // What the rows of the server do not know of yet, because it is in the log only, must stay here: such entries are
 // pinned until they are folded, which is what makes it right to take any other row from the server.
@@ -52,13 +52,13 @@ class RowCache {
   Found find(Version at, BytesView key);
 
   using Visit = std::function<bool(BytesView, const Versioned&)>;
-  /// Calls `visit(key, row)` for the rows of `range` in order until it returns false: kYes, as when it comes to the end.
-  /// Otherwise it has come to where nothing is known, and cuts the range down to what is left.
+  /// Calls `visit(key, row)` for the rows of `range` in order until it returns false: kYes, as when it comes to the
+  /// end. Otherwise it has come to where nothing is known, and cuts the range down to what is left.
   Known walk(Version at, KeyRange& range, Direction direction, const Visit& visit);
 
-  /// Takes in what a server said of itself when it was asked for what came after `since`, and tells `changed` of each key
-  /// that others have written; false if entries are missing between what is known and what was said, so that it had to
-  /// forget everything: anything may have changed.
+  /// Takes in what a server said of itself when it was asked for what came after `since`, and tells `changed` of each
+  /// key that others have written; false if entries are missing between what is known and what was said, so that it had
+  /// to forget everything: anything may have changed.
   Result<bool> advance(Version since, const Moment& moment, const std::function<void(BytesView)>& changed);
   /// What this process has appended itself, on top of what is shown.
   void apply(Writes writes, Version version);

@@ -111,7 +111,8 @@ TEST(RowCache, NeighbouringRangesBecomeOne) {
 TEST(RowCache, WhatTheLogSaidGoesBeforeTheRowsOfTheServer) {
   RowCache cache(kAll);
   cache.apply({{"a", row("new", 1)}, {"b", std::nullopt}}, Version{1});
-  cache.add(moment_at(1), KeyRange{"", ""}, {{"a", "old", Version{1}}, {"b", "old", Version{1}}, {"c", "3", Version{1}}});
+  cache.add(moment_at(1), KeyRange{"", ""},
+            {{"a", "old", Version{1}}, {"b", "old", Version{1}}, {"c", "3", Version{1}}});
   EXPECT_EQ(shown(cache, {}), "a=new c=3 .");
 }
 
@@ -191,10 +192,12 @@ TEST(RowCache, AViewShowsWhatItShowedWhenItWasOpened) {
   auto show = [&](Version at, Direction direction = Direction::kForward) {
     std::string text;
     KeyRange all;
-    EXPECT_EQ(cache.walk(at, all, direction, [&](BytesView key, const Versioned& found) {
-      text += Bytes(key) + "=" + found.value + " ";
-      return true;
-    }), RowCache::Known::kYes);
+    EXPECT_EQ(cache.walk(at, all, direction,
+                         [&](BytesView key, const Versioned& found) {
+                           text += Bytes(key) + "=" + found.value + " ";
+                           return true;
+                         }),
+              RowCache::Known::kYes);
     return text;
   };
   EXPECT_EQ(show(before), "a=1 c=1 ");
@@ -213,7 +216,8 @@ TEST(RowCache, AViewOfWhatWasNeverKnownIsLost) {
   Version before = cache.open_view();
   cache.apply({{"a", row("1", 1)}}, Version{1});
   EXPECT_EQ(cache.find(before, "a").known, RowCache::Known::kLost);
-  EXPECT_EQ(cache.find(before, "b").known, RowCache::Known::kNo) << "nobody has written it since, so it can be asked for";
+  EXPECT_EQ(cache.find(before, "b").known, RowCache::Known::kNo)
+      << "nobody has written it since, so it can be asked for";
   cache.close_view(before);
 }
 
@@ -222,17 +226,22 @@ class ReplicaModel {
  public:
   explicit ReplicaModel(unsigned seed) : random_(seed) {
     for (int i = 0; i < 2; ++i)
-      replicas_.push_back(std::make_unique<Replica>(std::make_unique<DirectLink>(std::make_unique<MemoryServer>(store_)), 3000));
+      replicas_.push_back(
+          std::make_unique<Replica>(std::make_unique<DirectLink>(std::make_unique<MemoryServer>(store_)), 3000));
   }
 
   void step() {
     Replica& replica = *replicas_[draw(2)];
     switch (draw(6)) {
       case 0:
-      case 1: return write(replica);
-      case 2: return fold(replica);
-      case 3: return get(replica);
-      default: return scan(replica);
+      case 1:
+        return write(replica);
+      case 2:
+        return fold(replica);
+      case 3:
+        return get(replica);
+      default:
+        return scan(replica);
     }
   }
 
@@ -241,8 +250,10 @@ class ReplicaModel {
   Version fresh_view(Replica& replica) {
     EXPECT_TRUE(replica.follow());
     Version at = replica.open_view();
-    if (draw(2) == 0) old_views_.push_back({&replica, at, model_});
-    else replica.close_view(at);
+    if (draw(2) == 0)
+      old_views_.push_back({&replica, at, model_});
+    else
+      replica.close_view(at);
     if (old_views_.size() > 5) {
       check_old(old_views_.front());
       old_views_.pop_front();
@@ -276,7 +287,9 @@ class ReplicaModel {
     Version version{base.number + 1 + draw(3)};
     Writes writes;
     for (std::size_t n = 1 + draw(4); n > 0; --n)
-      writes[key()] = draw(3) == 0 ? std::nullopt : std::optional(row(std::to_string(random_()) + std::string(draw(200), 'v'), version.number));
+      writes[key()] = draw(3) == 0
+                          ? std::nullopt
+                          : std::optional(row(std::to_string(random_()) + std::string(draw(200), 'v'), version.number));
     ASSERT_TRUE(store_->log.append(base, {version, encode_batch(writes, version)}));
     replica.appended(writes, version);
     for (auto& [at, written] : writes) {
@@ -304,7 +317,8 @@ class ReplicaModel {
   void scan(Replica& replica) {
     Version at = fresh_view(replica);
     KeyRange range{draw(4) == 0 ? Bytes() : key(), draw(4) == 0 ? Bytes() : key()};
-    RangeOptions options{.limit = draw(2) == 0 ? SIZE_MAX : draw(5), .direction = draw(2) == 0 ? Direction::kForward : Direction::kReverse};
+    RangeOptions options{.limit = draw(2) == 0 ? SIZE_MAX : draw(5),
+                         .direction = draw(2) == 0 ? Direction::kForward : Direction::kReverse};
     std::string want, got;
     std::vector<std::string> rows;
     for (auto& [k, v] : model_)

@@ -63,9 +63,9 @@ struct Fold {
 };
 
 struct ServerLimits {
-  std::string name;                               ///< "postgres", "etcd": for messages.
-  std::size_t entry_bytes_max = 64 << 20;         ///< Of one batch in the log.
-  std::size_t transaction_bytes_max = 10 << 20;   ///< What perdure promises to its users of it.
+  std::string name;                              ///< "postgres", "etcd": for messages.
+  std::size_t entry_bytes_max = 64 << 20;        ///< Of one batch in the log.
+  std::size_t transaction_bytes_max = 10 << 20;  ///< What perdure promises to its users of it.
   std::size_t clear_range_rows_max = 10'000;
 };
 
@@ -106,8 +106,8 @@ class RowServer {
   virtual void listen(std::function<void(Version reached)> bell) = 0;
 };
 
-/// How a server is opened (remote/server_library.h). Makes what is missing there. Errors: as above, at once and clearly, for a server that is down, too old, not writable, of a
-/// newer perdure, or refuses us.
+/// How a server is opened (remote/server_library.h). Makes what is missing there. Errors: as above, at once and
+/// clearly, for a server that is down, too old, not writable, of a newer perdure, or refuses us.
 using OpenServer = void(const ServerOptions& options, Result<std::unique_ptr<RowServer>>& opened);
 
 }  // namespace perdure::remote

@@ -36,7 +36,8 @@ Result<std::unique_ptr<RowServer>> open_server(std::string_view kind, const Serv
     if (!std::filesystem::exists(path, error)) continue;
     // Never closed: what it made may outlive the store, its threads for one.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) return fail(ErrorCode::kInvalidArgument, "cannot load the engine for this store: " + std::string(dlerror()));
+    if (!library)
+      return fail(ErrorCode::kInvalidArgument, "cannot load the engine for this store: " + std::string(dlerror()));
     auto* version = static_cast<const char* const*>(dlsym(library, "perdure_server_version"));
     auto* open = reinterpret_cast<OpenServer*>(dlsym(library, "perdure_open_server"));
     if (!open || !version || std::string_view(*version) != PERDURE_VERSION)

@@ -1,8 +1,8 @@
 // Where the code for a kind of server comes from.
 //
-// The client libraries of databases are large and slow to load, and most who run perdure need none of them. So each kind
-// of server is a shared object of its own, perdure_postgres.so or perdure_etcd.so, that is loaded when a store is opened
-// there. PERDURE_SERVER, below, is all that it exports.
+// The client libraries of databases are large and slow to load, and most who run perdure need none of them. So each
+// kind of server is a shared object of its own, perdure_postgres.so or perdure_etcd.so, that is loaded when a store is
+// opened there. PERDURE_SERVER, below, is all that it exports.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,13 @@ Result<std::unique_ptr<RowServer>> open_server(std::string_view kind, const Serv
 }  // namespace perdure::remote
 
 /// Exports `open`, a function from ServerOptions to a Result of a server, and for whom it was built.
-#define PERDURE_SERVER(open)                                                                                       \
-  extern "C" {                                                                                                     \
-  __attribute__((visibility("default"))) extern const char* const perdure_server_version = PERDURE_VERSION;        \
-  __attribute__((visibility("default"))) void perdure_open_server(                                                 \
-      const perdure::remote::ServerOptions& options,                                                               \
-      perdure::Result<std::unique_ptr<perdure::remote::RowServer>>& opened) {                                      \
-    opened = open(options);                                                                                        \
-  }                                                                                                                \
-  }                                                                                                                \
+#define PERDURE_SERVER(open)                                                                                \
+  extern "C" {                                                                                              \
+  __attribute__((visibility("default"))) extern const char* const perdure_server_version = PERDURE_VERSION; \
+  __attribute__((visibility("default"))) void perdure_open_server(                                          \
+      const perdure::remote::ServerOptions& options,                                                        \
+      perdure::Result<std::unique_ptr<perdure::remote::RowServer>>& opened) {                               \
+    opened = open(options);                                                                                 \
+  }                                                                                                         \
+  }                                                                                                         \
   static_assert(std::is_same_v<decltype(perdure_open_server), perdure::remote::OpenServer>)

@@ -7,8 +7,8 @@
 
 namespace perdure::remote {
 
-/// How the remote engine reaches its server: as RowServer, but that nothing has to be waited for. A simulation, where one
-/// thread does everything, has links of its own.
+/// How the remote engine reaches its server: as RowServer, but that nothing has to be waited for. A simulation, where
+/// one thread does everything, has links of its own.
 class ServerLink {
  public:
   /// Called once, inside the call that it was given to or later.

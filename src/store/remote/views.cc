@@ -25,12 +25,14 @@ Result<Fingerprint> ReplicaSnapshot::fingerprint(const KeyRange& range, std::uin
 }
 
 Result<std::vector<std::optional<Versioned>>> ReplicaSnapshot::get_many(std::span<const Bytes> keys) {
-  if (auto fetched = noting(replica_.fetch(at_, keys, {})); !fetched) return std::unexpected(std::move(fetched.error()));
+  if (auto fetched = noting(replica_.fetch(at_, keys, {})); !fetched)
+    return std::unexpected(std::move(fetched.error()));
   return Snapshot::get_many(keys);
 }
 
 Result<std::vector<std::vector<Row>>> ReplicaSnapshot::get_ranges(std::span<const RangeRead> reads) {
-  if (auto fetched = noting(replica_.fetch(at_, {}, reads)); !fetched) return std::unexpected(std::move(fetched.error()));
+  if (auto fetched = noting(replica_.fetch(at_, {}, reads)); !fetched)
+    return std::unexpected(std::move(fetched.error()));
   return Snapshot::get_ranges(reads);
 }
 
