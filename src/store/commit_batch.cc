@@ -20,15 +20,18 @@ Bytes filled(const std::variant<Bytes, Stamped>& value, Version version) {
 
 Result<Committer::Verdict> Committer::apply_one(Call& call, CommitView& view) {
   TransactionState& state = call.state();
-  if (call.options().body == Body::kShort && !engine_.capabilities().remote) {
-    if (auto ran = state.run_in(view, call.body()); !ran)
-      return Verdict{{}, std::move(ran.error()), state.beaten() ? Refusal::kBeaten : Refusal::kFinal};
-  } else if (state.epoch() && (!changes_.empty() || *state.epoch() != view.base_epoch())) {
+  bool holds = state.can_be_validated();
+  if (holds && state.epoch() && (!changes_.empty() || *state.epoch() != view.base_epoch())) {
     auto valid = state.still_valid(view, TransactionState::Reads::kConflicting);
     if (!valid) return Verdict{{}, std::move(valid.error())};
-    if (!*valid)
-      return Verdict{
-          {}, Error{ErrorCode::kConflict, "something that the transaction read has changed"}, Refusal::kBeaten};
+    holds = *valid;
+  }
+  if (!holds && call.options().body == Body::kShort && !engine_.capabilities().remote) {
+    if (auto ran = state.run_in(view, call.body()); !ran)
+      return Verdict{{}, std::move(ran.error()), state.beaten() ? Refusal::kBeaten : Refusal::kFinal};
+  } else if (!holds) {
+    return Verdict{
+        {}, Error{ErrorCode::kConflict, "something that the transaction read has changed"}, Refusal::kBeaten};
   }
   if (state.writes().empty()) return Verdict{};
 

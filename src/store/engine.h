@@ -116,6 +116,9 @@ struct Capabilities {
   bool durable = true;
   /// Whether apply's reads cost a network round trip: then bodies are run before the commit, never inside it.
   bool remote = false;
+  /// Whether a read of what was not read before costs a round trip, also in apply. Short bodies are then run once
+  /// before the commit too: what they need is known when it begins, and mostly they need not be run again.
+  bool far_reads = false;
   /// A batch that has grown beyond this takes no more: what it changes is in memory until the sync.
   std::size_t batch_bytes_max = 16 << 20;
   /// Whether `done` may say kCommitUnknown. The store then keeps a row with the number of its last batch.

@@ -59,8 +59,7 @@ class StoreImpl::AsyncCall final : public Call {
 
   /// In a task of the scheduler the first run needs no task of its own; nor anywhere, if the body is run by the commit.
   void start() {
-    bool only_submits = options().body == Body::kShort && !store_.engine_->capabilities().remote;
-    if (in_body || !(only_submits || store_.scheduler_.runs_here())) return rerun(SteadyTime{});
+    if (in_body || !(store_.runs_in_commit(options()) || store_.scheduler_.runs_here())) return rerun(SteadyTime{});
     auto result = store_.advance(shared_from_this());
     if (!result) return;
     // Never inside the call: callbacks that start the next transaction would pile up on the stack.
@@ -207,11 +206,16 @@ void StoreImpl::run_async(Call::BodyFn body, std::move_only_function<void(Result
   call->start();
 }
 
+bool StoreImpl::runs_in_commit(const TransactOptions& options) const {
+  const Capabilities& engine = engine_->capabilities();
+  return options.body == Body::kShort && !engine.remote && !engine.far_reads;
+}
+
 std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& call) {
   if (muted_) return std::unexpected(closed_error());
   if (auto failure = committer_->failure()) return std::unexpected(std::move(*failure));
   if (scheduler_.now() >= call->deadline()) return too_late(*call);
-  if (call->options().body == Body::kShort && !engine_->capabilities().remote) {
+  if (runs_in_commit(call->options())) {
     committer_->submit(call);
     return std::nullopt;
   }

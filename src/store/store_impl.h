@@ -68,6 +68,8 @@ class StoreImpl {
   /// Where watches run their callbacks: on the scheduler, and counted as calls that closing waits for.
   class Callbacks;
 
+  /// Whether the body is run by the commit and nowhere else.
+  bool runs_in_commit(const TransactOptions& options) const;
   /// Runs the body once. Answers the result if that was all; otherwise the committer, or a later run, will.
   std::optional<Result<Receipt>> advance(const std::shared_ptr<Call>& call);
   /// Answers what rests on reads alone, once what it saw cannot be taken back by a power cut and is known not to be of

@@ -10,6 +10,7 @@ namespace perdure {
 
 Result<void> TransactionState::run(BodyFn& body) {
   reset();
+  ran_outside_ = true;
   return call(body);
 }
 
@@ -56,7 +57,7 @@ void TransactionState::reset() {
   watches_.clear();
   snapshot_.reset();
   epoch_.reset();
-  renewed_ = false;
+  renewed_ = ran_outside_ = false;
   key_reads_.clear();
   range_reads_.clear();
   writes_.reset();

@@ -40,6 +40,8 @@ class TransactionState {
   /// Whether it was given up because of what others did, and is to be run again. An error that the body itself returned
   /// never says so, whatever its code.
   bool beaten() const { return error_ && error_->code == ErrorCode::kConflict; }
+  /// Whether what it read is known, so that it can be seen whether it still holds: not after a run in a commit.
+  bool can_be_validated() const { return ran_outside_; }
   /// Whether the store gave it up, for whatever reason; otherwise an error is the body's own, made of what it read.
   bool given_up() const { return error_.has_value(); }
   /// Gives the snapshot back early: nothing is held while the commit is waited for.
@@ -124,6 +126,7 @@ class TransactionState {
   std::unique_ptr<Snapshot> snapshot_;
   std::optional<std::uint64_t> epoch_;
   bool renewed_ = false;
+  bool ran_outside_ = false;
   std::vector<KeyRead> key_reads_;
   std::vector<RangeReadNote> range_reads_;
   WriteSet writes_;

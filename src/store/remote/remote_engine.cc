@@ -19,6 +19,7 @@ Capabilities capabilities_of(const ServerLink& server) {
   capabilities.unknown_commits = server.unknown_appends();
   capabilities.blocking_calls = server.blocking_calls();
   capabilities.reads_may_rerun = true;
+  capabilities.far_reads = true;
   return capabilities;
 }
 
