@@ -115,8 +115,7 @@ void RemoteEngine::appended(Result<Appended> answer) {
   if (!answer || !answer->done) appending_ = 0;
   if (!answer) return finish(std::unexpected(std::move(answer.error())));
   if (!answer->done) {
-    auto known = answer->instead ? replica_.take_in(batch_->base(), *answer->instead)
-                                 : replica_.follow().transform([](Version) {});
+    Result<void> known = answer->instead ? replica_.take_in(batch_->base(), *answer->instead) : catch_up_now();
     return known ? begin_anew() : finish(std::move(known));
   }
   observe(store_options_, Metric::kSyncDuration, seconds(scheduler_.now() - sent_));
@@ -126,6 +125,12 @@ void RemoteEngine::appended(Result<Appended> answer) {
   replica_.appended(std::move(writes), entry_.version);
   finish({});
   fold_if_due();
+}
+
+Result<void> RemoteEngine::catch_up_now() {
+  auto now = replica_.follow();
+  if (!now) return std::unexpected(std::move(now.error()));
+  return {};
 }
 
 /// Others were first.

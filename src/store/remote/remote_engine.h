@@ -69,6 +69,7 @@ class RemoteEngine final : public Engine {
   void confirm_nothing();
   void finish(Result<void> outcome);
   void begin_anew();
+  Result<void> catch_up_now();
 
   /// The log has reached a version; 0: anything may have happened.
   void news_of(Version reached) PERDURE_EXCLUDES(mutex_);
