@@ -33,7 +33,11 @@ TEST_P(Conformance, SixtyFourThreadsDrawConsecutiveNumbersWithoutAConflict) {
   std::vector<std::int64_t> expected(kThreads * kEach);
   std::iota(expected.begin(), expected.end(), 1);
   EXPECT_EQ(all, expected);
-  EXPECT_EQ(runs, kThreads * kEach);
+  // Where reads are far, a body is run once before, and then in the commit if its neighbours were first.
+  if (capabilities().far_reads)
+    EXPECT_LE(runs, 2 * kThreads * kEach);
+  else
+    EXPECT_EQ(runs, kThreads * kEach);
 }
 
 TEST_P(Conformance, ShortBodyThatFailsHarmsNobodyInItsBatch) {
