@@ -58,7 +58,7 @@ void Replica::close_view(Version at) {
 }
 
 template <class F>
-auto Replica::find(Version at, BytesView key, F use) -> Result<decltype(use(nullptr))> {
+Result<std::invoke_result_t<F, const Versioned*>> Replica::find(Version at, BytesView key, F use) {
   for (;;) {
     {
       MutexLock lock(mutex_);

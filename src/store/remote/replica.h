@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <type_traits>
 
 #include "runtime/mutex.h"
 #include "store/remote/row_cache.h"
@@ -54,7 +55,7 @@ class Replica {
  private:
   /// Calls `use` with what is found, asking the server if need be.
   template <class F>
-  auto find(Version at, BytesView key, F use) -> Result<decltype(use(nullptr))> PERDURE_EXCLUDES(mutex_);
+  Result<std::invoke_result_t<F, const Versioned*>> find(Version at, BytesView key, F use) PERDURE_EXCLUDES(mutex_);
   /// Reads from the server what is asked for, and keeps it.
   Result<void> load(std::span<const Bytes> keys, std::span<const RangeRead> reads) PERDURE_EXCLUDES(mutex_);
   Result<void> keep(Moment& moment, std::span<const Bytes> keys, std::span<const RangeRead> reads)
