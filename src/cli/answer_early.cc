@@ -5,6 +5,7 @@
 #include "cli/answer_early.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -80,10 +81,15 @@ void answer_early(std::ostream&, std::string_view answer, Duration within) {
   sigemptyset(&alarm);
   sigaddset(&alarm, SIGALRM);
   (void)::sigprocmask(SIG_UNBLOCK, &alarm, nullptr);
+  // Before the timer, unless that might take long: a timer that goes off first would let the caller go without it.
+  pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  bool ready = ::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0;
+  auto write_answer = [&] { (void)!::write(STDOUT_FILENO, answer.data(), answer.size()); };
+  if (ready) write_answer();
   auto us = std::chrono::duration_cast<std::chrono::microseconds>(within).count();
   start_timer({us / 1'000'000, us % 1'000'000});
   // Who does not read is let go as well: the child goes on with a stdout that takes everything.
-  (void)!::write(STDOUT_FILENO, answer.data(), answer.size());
+  if (!ready) write_answer();
 }
 
 }  // namespace perdure::cli

@@ -57,7 +57,7 @@ void TransactionState::reset() {
   watches_.clear();
   snapshot_.reset();
   epoch_.reset();
-  renewed_ = ran_outside_ = false;
+  ran_outside_ = false;
   key_reads_.clear();
   range_reads_.clear();
   writes_.reset();
@@ -93,7 +93,6 @@ ReadView& TransactionState::view() {
 
 void TransactionState::renew() {
   snapshot_.reset();
-  renewed_ = true;
   auto valid = still_valid(view(), Reads::kAll);
   // This one was taken back too: it answers no read either, and the next one is validated in its turn.
   if (!valid && snapshot_->retired()) return;
@@ -149,8 +148,7 @@ Watch TransactionState::watch(BytesView key) {
     if (!fresh) abandon(std::move(fresh.error()));
     auto now = (*fresh)->version_of(key);
     if (!now && !(*fresh)->retired()) abandon(std::move(now.error()));
-    // Nor does a snapshot that took the place of another tell what came and went between the two.
-    bool same = !renewed_ && now && seen == *now && (seen != Version{} || epoch_ == (*fresh)->epoch());
+    bool same = now && seen == *now && (seen != Version{} || epoch_ == (*fresh)->epoch());
     if (!same) (*added)->changed(Version{UINT64_MAX});
   }
   return Watch(*added);

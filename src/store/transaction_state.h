@@ -125,7 +125,6 @@ class TransactionState {
   CommitView* commit_view_ = nullptr;
   std::unique_ptr<Snapshot> snapshot_;
   std::optional<std::uint64_t> epoch_;
-  bool renewed_ = false;
   bool ran_outside_ = false;
   std::vector<KeyRead> key_reads_;
   std::vector<RangeReadNote> range_reads_;

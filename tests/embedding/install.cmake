@@ -23,7 +23,8 @@ set(expected
     lib/cmake/perdure/perdureConfigVersion.cmake lib/cmake/perdure/perdure_coreTargets-release.cmake
     lib/cmake/perdure/perdure_coreTargets.cmake lib/cmake/perdure/perdure_testingTargets-release.cmake
     lib/cmake/perdure/perdure_natsTargets-release.cmake lib/cmake/perdure/perdure_natsTargets.cmake
-    lib/cmake/perdure/perdure_testingTargets.cmake lib/libperdure.a lib/libperdure_nats.a lib/libperdure_testing.a lib/pkgconfig/perdure.pc)
+    lib/cmake/perdure/perdure_testingTargets.cmake lib/libperdure.a lib/libperdure_nats.a lib/libperdure_testing.a
+    lib/perdure/perdure_etcd.so lib/perdure/perdure_postgres.so lib/pkgconfig/perdure.pc)
 list(SORT expected)
 if(NOT static STREQUAL expected)
   message(FATAL_ERROR "beside the headers there is:\n${static}\nexpected:\n${expected}")
