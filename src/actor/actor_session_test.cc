@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 using testing::Node;
 using testing::Simulation;
 
-/// Ends the session of that name, as an observer would that took its node for dead. Nothing if there is none: a run of the
-/// body that has seen the past, and is run again.
+/// Ends the session of that name, as an observer would that took its node for dead. Nothing if there is none: a run of
+/// the body that has seen the past, and is run again.
 SessionId end_session_of(Transaction& txn, std::string_view name) {
   SystemAccess access(txn);
   for (const Row& row : txn.get_range(session::table_range("open"))) {
