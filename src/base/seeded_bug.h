@@ -21,9 +21,7 @@ enum class SeededBug {
   kSkipUnknownFence,
   // Stores across a network.
   kAnswerFromThePast,
-  kTakeOldRows,
   kForgetUnfolded,
-  kFoldNoErasures,
   // Sessions and leases.
   kBelieveFromReceipt,
   kBelieveAfterRefusal,

@@ -32,7 +32,10 @@ ManualScheduler* manual_of(const StoreOptions& options, const Scheduler& schedul
   return &manual == &scheduler ? &manual : nullptr;
 }
 
-Result<Receipt> too_late(const Call& call) {
+Result<Receipt> too_late(const Call& call, const Capabilities& engine) {
+  if (engine.far_reads && call.conflicts() == 0)
+    return fail(ErrorCode::kUnavailable,
+                "the store did not answer in time: its server may be away, or overloaded; try again");
   return fail(ErrorCode::kDeadline,
               "the transaction did not commit in time: its body took too long, or lost too often (" +
                   std::to_string(call.conflicts()) + " conflicts)");
@@ -214,7 +217,7 @@ bool StoreImpl::runs_in_commit(const TransactOptions& options) const {
 std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& call) {
   if (muted_) return std::unexpected(closed_error());
   if (auto failure = committer_->failure()) return std::unexpected(std::move(*failure));
-  if (scheduler_.now() >= call->deadline()) return too_late(*call);
+  if (scheduler_.now() >= call->deadline()) return too_late(*call, engine_->capabilities());
   if (runs_in_commit(call->options())) {
     committer_->submit(call);
     return std::nullopt;
@@ -231,7 +234,7 @@ std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& c
   state.release_snapshot();
   if (ran && !state.writes().empty()) {
     // Here it surely has no effect; once submitted, that might no longer be known.
-    if (scheduler_.now() >= call->deadline()) return too_late(*call);
+    if (scheduler_.now() >= call->deadline()) return too_late(*call, engine_->capabilities());
     committer_->submit(call);
     return std::nullopt;
   }

@@ -233,7 +233,6 @@ std::vector<FoldedRow> RowCache::unfolded() const {
     if (entry == entries_.end() && seeded(SeededBug::kForgetUnfolded)) continue;
     check(entry != entries_.end(), "a row that only the log has was forgotten");
     const auto& row = entry->second.row;
-    if (!row && seeded(SeededBug::kFoldNoErasures)) continue;
     rows.push_back({Bytes(key), row ? std::optional(Versioned{seal_value(key, *row), row->version}) : std::nullopt});
   }
   return rows;
@@ -241,7 +240,7 @@ std::vector<FoldedRow> RowCache::unfolded() const {
 
 bool RowCache::can_add(const Moment& moment) const {
   check(moment.version <= version_, "rows of a moment that the cache has not been told of");
-  return moment.version >= folded_ || seeded(SeededBug::kTakeOldRows);
+  return moment.version >= folded_;
 }
 
 bool RowCache::add(const Moment& moment, BytesView key, std::optional<Versioned> row) {
