@@ -33,7 +33,8 @@ ManualScheduler* manual_of(const StoreOptions& options, const Scheduler& schedul
 }
 
 Result<Receipt> too_late(const Call& call, const Capabilities& engine) {
-  if (engine.far_reads && call.conflicts() == 0)
+  const bool waited = call.options().timeout > Duration::zero();
+  if (engine.far_reads && waited && call.conflicts() == 0)
     return fail(ErrorCode::kUnavailable,
                 "the store did not answer in time: its server may be away, or overloaded; try again");
   return fail(ErrorCode::kDeadline,
