@@ -11,8 +11,9 @@ import {serve} from "../http/push_server.mjs";
 import {engines} from "./engines.mjs";
 import {directory, perdure} from "./servers.mjs";
 
-/// Within that a session is taken for dead that is silent: its TTL, and a second.
-const deathLimit = 6_000;
+/// Within that a session is taken for dead that is silent: its last renewal is seen at the next look of another, a
+/// renewal's interval later (1.25 s), from when on the TTL counts (5 s); and a second for what follows.
+const deathLimit = 7_250;
 
 const count = ({json}) => ({
   json: json.op === "init" ? {state: 0} : {state: json.state + json.message.add, reply: json.state + json.message.add}
