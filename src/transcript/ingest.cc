@@ -123,9 +123,11 @@ class Storing {
   };
 
   void keep_result(const ToolResult& result) {
-    Bytes key = result_key(data_, result.id), row = encode(ResultRow{result.output, result.is_error, result.cut});
-    if (txn_.get(key) == row) return;
-    txn_.set(key, row);
+    Bytes row = encode(ResultRow{result.output, result.is_error, result.cut});
+    std::uint64_t n = result_number(txn_, data_, result.id);
+    if (n != 0 && txn_.get(result_key(data_, n)) == row) return;
+    if (n == 0) txn_.set(result_number_key(data_, result.id), tuple::pack(n = ++progress_.results));
+    txn_.set(result_key(data_, n), row);
     has_answers_ = true;
   }
 

@@ -1,8 +1,8 @@
 // From lines of a transcript to messages: what one transaction stores of them.
 //
-// Lines are read and understood outside of any transaction, some hundred at a time. A batch is then stored as a whole,
-// with the place where reading stopped; so whatever dies, each message is stored once, and reading goes on behind the
-// last that was.
+// Lines are read and understood outside of any transaction, a few megabytes at a time. A batch is then stored as a
+// whole, with the place where reading stopped; so whatever dies, each message is stored once, and reading goes on
+// behind the last that was.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct Batch {
   Position position;
   std::uint64_t bytes_read = 0;
 
-  bool full() const { return entries.size() >= 500 || bytes_ >= (std::size_t{3} << 20); }
+  bool full() const { return bytes_ >= (std::size_t{3} << 20); }
   /// Keeps what is worth keeping of it, within what a row has room for.
   void add(Entry entry);
 

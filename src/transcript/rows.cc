@@ -68,6 +68,13 @@ Bytes text_mark(std::string_view text) {
   return text.empty() ? Bytes() : tuple::pack(hash64(text));
 }
 
+std::uint64_t result_number(Reader& reader, BytesView data, std::string_view tool) {
+  auto bytes = reader.get(result_number_key(data, tool));
+  if (!bytes) return 0;
+  auto number = tuple::unpack_as<std::uint64_t>(*bytes);
+  return number ? std::get<0>(*number) : 0;
+}
+
 void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt) {
   txn.set(tuple::pack_onto(prompts_key(data), n), encode(prompt));
   txn.set(tuple::pack_onto(prompt_times_key(data), prompt.at, n), text_mark(prompt.text));

@@ -13,7 +13,8 @@
 //     (P, "data", N, "p", n)             -> its n-th prompt
 //     (P, "data", N, "q", time, n)       -> the hash of that prompt's text, or nothing if it has none
 //     (P, "data", N, "m", time, n)       -> its n-th message, in the order of the transcript's own times
-//     (P, "data", N, "r", tool)          -> what a tool answered
+//     (P, "data", N, "r", tool)          -> n, if that call of a tool was the n-th to be answered
+//     (P, "data", N, "v", n)             -> what it was answered
 //     (P, "data", N, "s")                -> how far its transcript was read
 //     (P, "data", N, "t")                -> the message with its list of things to do
 //     (P, "data", N, "u", uuid)          -> nothing: a message that is replaced by another, and still known
@@ -94,7 +95,9 @@ struct ProgressRow {
   std::uint64_t offset = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t tail = 0;
-  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail)
+  /// How many calls of tools were answered; the answers are numbered from 1.
+  std::uint64_t results = 0;
+  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail, results)
 };
 
 struct PromptRow {
@@ -203,8 +206,12 @@ inline Bytes prompt_times_key(BytesView data) {
 inline Bytes messages_key(BytesView data) {
   return tuple::pack_onto(data, "m");
 }
-inline Bytes result_key(BytesView data, std::string_view tool) {
+/// Ids of calls come in no order: with the texts there, each would change another page of the store.
+inline Bytes result_number_key(BytesView data, std::string_view tool) {
   return tuple::pack_onto(data, "r", key_text(tool));
+}
+inline Bytes result_key(BytesView data, std::uint64_t n) {
+  return tuple::pack_onto(data, "v", n);
 }
 inline Bytes todo_key(BytesView data) {
   return tuple::pack_onto(data, "t");
@@ -245,6 +252,8 @@ std::optional<T> read(Reader& reader, BytesView key);
 
 /// Whether the session has neither a prompt with a text nor a message, and never had.
 bool said_nothing(Reader& reader, std::string_view space, const SessionRow& session);
+/// Which answer is that of a call; 0 for none.
+std::uint64_t result_number(Reader& reader, BytesView data, std::string_view tool);
 /// The n-th prompt of a session.
 void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt);
 /// What the order of prompts has of a text.

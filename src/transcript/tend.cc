@@ -99,8 +99,11 @@ bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& se
       return true;
     }
     // With what its tools answered.
-    for (const ToolRow& tool : forget_message(turn, space, session.number, row).tools)
-      turn.txn.clear(result_key(data, tool.id)), turn.pay(0);
+    for (const ToolRow& tool : forget_message(turn, space, session.number, row).tools) {
+      turn.txn.clear(result_key(data, result_number(turn.txn, data, tool.id)));
+      turn.txn.clear(result_number_key(data, tool.id));
+      turn.pay(0);
+    }
   }
   return is_empty(turn.txn, tuple::extensions(messages));
 }

@@ -6,6 +6,7 @@
 #include <libpq-fe.h>
 #include <poll.h>
 
+#include <random>
 #include <sstream>
 
 #include "store/postgres/postgres_server.h"
@@ -370,6 +371,21 @@ TEST(PostgresLoss, AFoldThatIsAbandonedLeavesNothingBehind) {
   fold.rows.pop_back();
   EXPECT_TRUE(server->fold(fold).value_or(false));
   EXPECT_TRUE(server->read({}, keys, {})->values[0]);
+}
+
+TEST(PostgresFold, TheLogIsCleanedUpWithoutWaitingForAutovacuum) {
+  auto server = opened(the_server().url("perdure_schema=churn"));
+  std::mt19937_64 random(1);
+  Bytes batch(1 << 20, 0);
+  for (char& byte : batch) byte = static_cast<char>(random());  // So that it cannot be compressed.
+  std::uint64_t folded = 0;
+  for (std::uint64_t end = 0; end < 160;) {
+    ASSERT_TRUE(server->append({end}, {{end + 1}, batch})->done);
+    if (++end % 8 != 0) continue;
+    ASSERT_TRUE(server->fold({.from = {folded}, .to = {end}, .trim = {folded}, .rows = {}}).value_or(false));
+    folded = end;
+  }
+  EXPECT_LT(std::stoi(sql("SELECT pg_total_relation_size('churn.log') >> 20")), 100) << "160 MB went through it";
 }
 
 TEST(PostgresLoss, AServerThatBecomesReadOnlyIsLeft) {

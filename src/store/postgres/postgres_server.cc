@@ -12,6 +12,10 @@ const Lane kReads = {.name = "read", .patience = seconds(5), .statement_limit = 
 const Lane kAppends = {.name = "append", .patience = seconds(5), .statement_limit = seconds(4)};
 const Lane kFolds = {.name = "fold", .patience = seconds(20), .statement_limit = seconds(15)};
 
+/// Entries live for less than a second, and autovacuum comes by once a minute at best: the table would grow by all that
+/// a minute brings, and reading it become slow. So it is cleaned up each time that so much was added to it.
+constexpr std::uint64_t kVacuumBytes = std::uint64_t{32} << 20;
+
 }  // namespace
 
 PostgresServer::PostgresServer(const Target& target, LogSink log)
@@ -64,11 +68,18 @@ Result<remote::Appended> PostgresServer::append_on(Connection& connection, Versi
     connection.abandon();
     return fail(ErrorCode::kCommitUnknown, target_.name + " has committed with a warning, perhaps without its standby");
   }
+  if (answer->rows() > 0) appended_bytes_ += entry.batch.size();
   return remote::Appended{.done = answer->rows() > 0};
 }
 
 Result<bool> PostgresServer::fold(const remote::Fold& fold) {
-  return folds_.with<bool>([&](Connection& connection) { return fold_on(connection, fold); });
+  auto folded = folds_.with<bool>([&](Connection& connection) { return fold_on(connection, fold); });
+  if (folded && appended_bytes_ >= kVacuumBytes) {
+    appended_bytes_ = 0;
+    // Whether it was done or not, nothing depends on it but room.
+    (void)folds_.with<Answer>([&](Connection& connection) { return connection.run(text(vacuum_statement(target_))); });
+  }
+  return folded;
 }
 
 }  // namespace perdure::postgres

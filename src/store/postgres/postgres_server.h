@@ -4,6 +4,8 @@
 // threads read at once), the append, and the fold. A fourth hears notifications.
 #pragma once
 
+#include <atomic>
+
 #include "store/postgres/listener.h"
 #include "store/postgres/pool.h"
 #include "store/remote/row_server.h"
@@ -31,6 +33,8 @@ class PostgresServer final : public remote::RowServer {
   Pool appends_;
   Pool folds_;
   Listener listener_;
+  /// By this process, since it last cleaned up the log.
+  std::atomic<std::uint64_t> appended_bytes_ = 0;
 };
 
 /// The parts of the calls that have much to say: read.cc and fold.cc.

@@ -127,6 +127,10 @@ std::string listen_statement(const Target& target) {
   return "LISTEN " + quoted(target);
 }
 
+std::string vacuum_statement(const Target& target) {
+  return in_schema("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) @.log", target);
+}
+
 Result<void> make_schema(Connection& connection) {
   const Target& target = connection.target();
   auto found = connection.run(

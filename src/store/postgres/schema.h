@@ -24,6 +24,9 @@ Result<void> prepare(Connection& connection);
 /// To hear the version of each append, on a channel that is called like the schema.
 std::string listen_statement(const Target& target);
 
+/// To clean up the log, unless another node is about to.
+std::string vacuum_statement(const Target& target);
+
 // Names of prepared statements, with their parameters.
 inline constexpr const char* kAppend = "append";                    // expected, version, batch -> a row if it was done
 inline constexpr const char* kMoment = "moment";                    // since -> meta and log, see read.cc
