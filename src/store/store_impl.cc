@@ -231,7 +231,7 @@ std::optional<Result<Receipt>> StoreImpl::advance(const std::shared_ptr<Call>& c
     call->rerun(scheduler_.now() + std::chrono::microseconds(scheduler_.random() % 1000));
     return std::nullopt;
   }
-  if (!ran && state.given_up()) return std::unexpected(std::move(ran.error()));
+  if (!ran && state.unanswered()) return std::unexpected(std::move(ran.error()));
   state.release_snapshot();
   if (ran && !state.writes().empty()) {
     // Here it surely has no effect; once submitted, that might no longer be known.

@@ -62,6 +62,7 @@ void TransactionState::reset() {
   range_reads_.clear();
   writes_.reset();
   error_.reset();
+  unanswered_ = false;
   next_order_ = 0;
   notes_.clear();
   observed_.clear();
@@ -70,6 +71,11 @@ void TransactionState::reset() {
 void TransactionState::abandon(Error error) {
   fail_commit(std::move(error));
   throw Abandoned{};
+}
+
+void TransactionState::abandon_unanswered(Error error) {
+  unanswered_ = !error_;
+  abandon(std::move(error));
 }
 
 void TransactionState::fail_commit(Error error) {
@@ -84,7 +90,7 @@ ReadView& TransactionState::view() {
   if (commit_view_) return *commit_view_;
   if (!snapshot_) {
     auto taken = engine_.snapshot();
-    if (!taken) abandon(std::move(taken.error()));
+    if (!taken) abandon_unanswered(std::move(taken.error()));
     snapshot_ = std::move(*taken);
     epoch_ = snapshot_->epoch();
   }
@@ -96,7 +102,7 @@ void TransactionState::renew() {
   auto valid = still_valid(view(), Reads::kAll);
   // This one was taken back too: it answers no read either, and the next one is validated in its turn.
   if (!valid && snapshot_->retired()) return;
-  if (!valid) abandon(std::move(valid.error()));
+  if (!valid) abandon_unanswered(std::move(valid.error()));
   if (!*valid) abandon({ErrorCode::kConflict, "something that the transaction read has changed while it was running"});
 }
 
@@ -138,16 +144,16 @@ void TransactionState::note_read(const KeyRange& wanted) {
 Watch TransactionState::watch(BytesView key) {
   if (!check_key(key)) return Watch();
   auto added = watches_registry_.add(key);
-  if (!added) abandon(std::move(added.error()));
+  if (!added) abandon_unanswered(std::move(added.error()));
   watches_.push_back({*added, Bytes(key)});
   if (!commit_view_) {
     // What changed between the snapshot and the registration was not told to the watch: look. A key that is absent in
     // both may have come and gone in between, so there only an unchanged store counts.
     Version seen = reading([&](ReadView& view) { return view.version_of(key); });
     auto fresh = engine_.snapshot();
-    if (!fresh) abandon(std::move(fresh.error()));
+    if (!fresh) abandon_unanswered(std::move(fresh.error()));
     auto now = (*fresh)->version_of(key);
-    if (!now && !(*fresh)->retired()) abandon(std::move(now.error()));
+    if (!now && !(*fresh)->retired()) abandon_unanswered(std::move(now.error()));
     bool same = now && seen == *now && (seen != Version{} || epoch_ == (*fresh)->epoch());
     if (!same) (*added)->changed(Version{UINT64_MAX});
   }

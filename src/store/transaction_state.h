@@ -42,8 +42,8 @@ class TransactionState {
   bool beaten() const { return error_ && error_->code == ErrorCode::kConflict; }
   /// Whether what it read is known, so that it can be seen whether it still holds: not after a run in a commit.
   bool can_be_validated() const { return ran_outside_; }
-  /// Whether the store gave it up, for whatever reason; otherwise an error is the body's own, made of what it read.
-  bool given_up() const { return error_.has_value(); }
+  /// Whether the engine could not answer it. Any other error is made of what was read, and is no truer than that.
+  bool unanswered() const { return unanswered_; }
   /// Gives the snapshot back early: nothing is held while the commit is waited for.
   void release_snapshot() { snapshot_.reset(); }
   /// Which of its reads a transaction depends on.
@@ -98,6 +98,8 @@ class TransactionState {
   /// A row of the feed for each space that something was noted of.
   void write_notes();
   [[noreturn]] void abandon(Error error);
+  /// The same, since the engine failed.
+  [[noreturn]] void abandon_unanswered(Error error);
   void fail_commit(Error error);
   ReadView& view();
   /// Takes a new snapshot in place of one that the engine took back, if what was read is the same there.
@@ -131,6 +133,7 @@ class TransactionState {
   WriteSet writes_;
   std::vector<PendingWatch> watches_;
   std::optional<Error> error_;
+  bool unanswered_ = false;
   bool system_access_ = false;
   std::uint32_t next_order_ = 0;
   ChangeNotes notes_;
@@ -144,7 +147,7 @@ auto TransactionState::reading(F read) {
   for (int renewals = 0;; ++renewals) {
     auto answer = read(view());
     if (answer) return std::move(*answer);
-    if (!snapshot_ || !snapshot_->retired() || renewals == 100) abandon(std::move(answer.error()));
+    if (!snapshot_ || !snapshot_->retired() || renewals == 100) abandon_unanswered(std::move(answer.error()));
     renew();
   }
 }

@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "conformance/conformance.h"
+#include "store/system_access.h"
 
 namespace perdure::conformance {
 namespace {
@@ -153,6 +154,30 @@ TEST_P(Conformance, TimeoutOfZeroFailsWithoutRunningTheBody) {
   EXPECT_EQ(error.code, ErrorCode::kDeadline);
   EXPECT_FALSE(ran);
   must(store().transact([](Transaction& txn) { txn.set("a", "1"); }, {.timeout = Duration::max()}));
+}
+
+/// How a body says no, as users do and as perdure's own parts do.
+enum class No { kReturned, kThrown, kRefused };
+
+Result<void> expect_there(Transaction& txn, const Bytes& key, No no) {
+  if (txn.get(key)) return {};
+  if (no == No::kThrown) throw std::runtime_error("it is not there");
+  if (no == No::kRefused) SystemAccess(txn).refuse({ErrorCode::kNotFound, "it is not there"});
+  return fail(ErrorCode::kNotFound, "it is not there");
+}
+
+TEST_P(Conformance, NoBodyFailsByWhatAnotherProcessHasChangedBefore) {
+  if (!capabilities().far_reads) GTEST_SKIP() << "one process sees at once what another has done";
+  auto other = Store::on_engine(make_engine(), scheduler(), {});
+  ASSERT_TRUE(other);
+  for (int i = 0; i < 60; ++i) {
+    Bytes key = numbered("key", i);
+    No no = i % 3 == 0 ? No::kReturned : i % 3 == 1 ? No::kThrown : No::kRefused;
+    Body body = i % 2 == 0 ? Body::kShort : Body::kOptimistic;
+    EXPECT_FALSE(get(key));
+    must(other->transact([&](Transaction& txn) { txn.set(key, "1"); }));
+    must(store().transact([&](Transaction& txn) { return expect_there(txn, key, no); }, {.body = body}));
+  }
 }
 
 }  // namespace
