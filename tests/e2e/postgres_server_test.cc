@@ -43,13 +43,16 @@ INSTANTIATE_TEST_SUITE_P(Postgres, RowServerTest, testing::Values(&fresh_postgre
 using testing::HasSubstr;
 using testing::Not;
 
-/// What an operator does with psql, also on a server that is read-only for others.
-std::string sql(const std::string& statement) {
-  std::string url = the_server().url("options=-c%20default_transaction_read_only%3Doff");
+std::string sql_on(const std::string& url, const std::string& statement) {
   std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdb(url.c_str()), PQfinish);
   std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection.get(), statement.c_str()), PQclear);
   EXPECT_EQ(std::string(PQresultErrorMessage(result.get())), "") << statement;
   return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
+}
+
+/// What an operator does with psql, also on a server that is read-only for others.
+std::string sql(const std::string& statement) {
+  return sql_on(the_server().url("options=-c%20default_transaction_read_only%3Doff"), statement);
 }
 
 Error error_of(const std::string& url) {
@@ -235,6 +238,29 @@ TEST(PostgresLoss, ARestartOfTheServerIsSurvived) {
   own.crash();
   own.start();
   EXPECT_EQ(end_of_log(*server).number, 3u) << "what was acknowledged is on disk";
+}
+
+TEST(PostgresLoss, AStandbyThatIsPromotedHasAllThatWasAcknowledged) {
+  e2e::PostgresServer primary;
+  e2e::PostgresServer standby{e2e::PostgresServer::StandbyOf{primary}};
+  sql_on(primary.url(), "ALTER SYSTEM SET synchronous_standby_names = '*'");
+  sql_on(primary.url(), "SELECT pg_reload_conf()");
+  Said said;
+  auto server = opened("postgres://postgres@127.0.0.1:" + std::to_string(primary.port()) +
+                           ",127.0.0.1:" + std::to_string(standby.port()) + "/postgres",
+                       said.sink());
+  BellBook book;
+  server->listen(book.bell());
+  for (std::uint64_t end = 0; end < 20; ++end) ASSERT_TRUE(server->append({end}, {{end + 1}, "x"})->done);
+  primary.crash();
+  EXPECT_EQ(server->append({20}, {{21}, "while there is no primary"}).error().code, ErrorCode::kUnavailable);
+  sql_on(standby.url(), "SELECT pg_promote()");
+  EXPECT_EQ(end_of_log(*server).number, 20u);
+  EXPECT_TRUE(server->append({20}, {{21}, "after"})->done);
+  EXPECT_TRUE(book.wait_for_any());
+  server->listen({});
+  EXPECT_EQ(said.away, 1);
+  EXPECT_EQ(said.back, 1);
 }
 
 TEST(PostgresLoss, AnAppendThatIsCutOffIsNeverAnsweredWrongly) {
