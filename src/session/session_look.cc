@@ -101,11 +101,11 @@ void SessionImpl::looked(Result<View> view) {
   // Without a view the next renewal looks again.
   if (!view) return;
   if (!view->open && !seeded(SeededBug::kBelieveAfterRefusal)) return lose(ended_by_another());
-  // Where nobody is told that a process has died, its TTL counts from when its last renewal was seen, which must not be
-  // much later than that was made.
+  // Where nobody is told that a process has died, its TTL counts from when it was last seen to be alive, which must not
+  // be much later than that was so.
   const Capabilities& engine = StoreAccess::impl(store_).engine().capabilities();
   bool is_told = !engine.remote && !engine.far_reads;
-  Duration next = is_told || view->others.empty() ? options_.renew : options_.renew / 2;
+  Duration next = is_told ? options_.renew : options_.renew / 2;
   for (const Sight& other : view->others) {
     Duration left = saw(other);
     if (left == Duration::zero())
