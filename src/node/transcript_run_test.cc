@@ -436,6 +436,33 @@ TEST_F(TranscriptRun, WhatARowHasNoRoomForIsCut) {  // WORK-20
   EXPECT_THAT(log.entries(), IsEmpty());
 }
 
+TEST_F(TranscriptRun, ABatchFitsIntoATransactionOfTheStoreWhateverItsLastEntryIs) {  // WORK-20
+  // As much as etcd takes.
+  constexpr std::size_t kRoom = 1'331 << 10;
+  ask();
+  std::uint64_t number = session()->row.number;
+  auto result = [](int i) { return ToolResult{.id = "t" + std::to_string(i), .output = std::string(20'000, 'x')}; };
+  Entry text{.kind = Entry::Kind::kMessage, .uuid = "last", .body = std::string(2'000'000, 'x')}, answers = text;
+  answers.body.clear();
+  for (int i = 0; i < 100; ++i) answers.results.push_back(result(i));
+  for (const Entry& last : {text, answers}) {
+    Batch batch(kRoom);
+    const std::string kind = last.results.empty() ? "text" : "answers";
+    for (int i = 0; !batch.full(); ++i) {
+      ASSERT_LT(i, 1'000);
+      batch.add({.kind = Entry::Kind::kMessage, .uuid = kind + std::to_string(i), .body = std::string(2'000, 'x')});
+    }
+    batch.entries.pop_back();
+    batch.add(last);
+    change([&](Transaction& txn) { store_batch(txn, "default", "s", number, batch, kStart); });
+    std::size_t bytes = 0;
+    for (const Row& row : rows(root("default"))) bytes += row.key.size() + row.value.size();
+    EXPECT_LT(bytes, kRoom);
+    EXPECT_GT(bytes, kRoom / 2);
+    change([&](Transaction& txn) { txn.clear_range(tuple::extensions(messages_key(data_key("default", number)))); });
+  }
+}
+
 TEST_F(TranscriptRun, ToolCallsHaveTheirResults) {  // WORK-U13
   ask();
   append(path(), line("assistant", "a1",

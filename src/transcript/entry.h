@@ -20,16 +20,17 @@ inline constexpr std::size_t kOutputCharactersMax = 50'000;
 /// Ids become parts of keys: what is longer is no id.
 inline constexpr std::size_t kIdBytesMax = 200;
 
-struct ToolCall {
-  std::string id = {}, name = {};
-  std::string input = {};  ///< Always valid JSON: as it was written, or null if there was none or it was not sound.
-};
-
 struct ToolResult {
   std::string id = {};      ///< That of the call.
   std::string output = {};  ///< All its text items, with an empty line between them.
   bool is_error = false;
   bool cut = false;  ///< More output was there.
+};
+
+struct ToolCall {
+  std::string id = {}, name = {};
+  std::string input = {};  ///< Always valid JSON: as it was written, or null if there was none or it was not sound.
+  std::optional<ToolResult> answer = {};  ///< That of a later entry, if both are stored together; see Batch::add.
 };
 
 /// All text in it is UTF-8: a half of a surrogate pair, which JSON may hold, becomes U+FFFD.

@@ -10,13 +10,10 @@ namespace perdure::transcript {
 namespace {
 
 constexpr std::string_view kTodoTool = "TodoWrite";
-constexpr std::size_t kMessageBytesMax = 1'000'000;
 /// A call or an answer takes no more than this besides its texts.
 constexpr std::size_t kToolBytes = 500;
 /// A message takes no more than this besides its texts, with the row of its uuid.
 constexpr std::size_t kEntryBytes = 1'000;
-/// What tools answered in one entry: it is stored in one transaction, with what is in the same batch.
-constexpr std::size_t kOutputsBytesMax = std::size_t{4} << 20;
 constexpr std::size_t kNameCharacters = 200;
 /// A prompt is noted when its hook comes, a moment after the transcript has it.
 constexpr Duration kHookLate = std::chrono::seconds(10);
@@ -30,10 +27,9 @@ bool cut_to(std::string& text, std::size_t& room) {
   return cut;
 }
 
-MessageRow row_of(const Entry& entry, std::uint64_t prompt) {
+MessageRow row_of(const Entry& entry, std::uint64_t prompt, std::size_t room) {
   MessageRow row{
       .uuid = entry.uuid, .is_user = entry.is_user, .body = entry.body, .thinking = entry.thinking, .prompt = prompt};
-  std::size_t room = kMessageBytesMax;
   row.cut = cut_to(row.body, room);
   row.cut |= cut_to(row.thinking, room);
   for (const ToolCall& tool : entry.tools) {
@@ -51,16 +47,23 @@ MessageRow row_of(const Entry& entry, std::uint64_t prompt) {
 class Storing {
  public:
   /// Messages with a time before `oldest` would go at once, and are left out.
-  Storing(Transaction& txn, std::string_view space, std::uint64_t number, WallTime now, WallTime oldest)
-      : txn_(txn), space_(space), data_(data_key(space, number)), number_(number), now_(now), oldest_(oldest) {
+  Storing(Transaction& txn, std::string_view space, std::uint64_t number, const Batch& batch, WallTime now,
+          WallTime oldest)
+      : txn_(txn),
+        space_(space),
+        number_(number),
+        data_(data_key(space, number)),
+        batch_(batch),
+        now_(now),
+        oldest_(oldest) {
     progress_ = read<ProgressRow>(txn, progress_key(data_)).value_or(ProgressRow{});
     before_ = progress_.messages;
   }
 
   /// The prompts that entries of such times may belong to.
-  void find_prompts(const std::vector<Entry>& entries) {
+  void find_prompts() {
     std::int64_t first = INT64_MAX, last = INT64_MIN;
-    for (const Entry& entry : entries) {
+    for (const Entry& entry : batch_.entries) {
       first = std::min(first, to_ns(entry.at.value_or(now_)));
       last = std::max(last, to_ns(entry.at.value_or(now_)));
     }
@@ -80,32 +83,30 @@ class Storing {
   }
 
   void store(const Entry& entry) {
-    if (entry.at.value_or(now_) <= oldest_) return;
-    for (const ToolResult& result : entry.results) keep_result(result);
-    if (entry.body.empty() && entry.thinking.empty() && entry.tools.empty()) return;
-    Bytes uuid = uuid_key(space_, entry.uuid);
-    if (is_known(uuid)) return;
-    std::int64_t at = to_ns(entry.at.value_or(now_));
-    MessageRow row = row_of(entry, prompt_of(entry));
-    Bytes key = tuple::pack_onto(messages_key(data_), at, ++progress_.messages);
-    if (std::ranges::any_of(row.tools, [](const ToolRow& tool) { return tool.name == kTodoTool; })) replace_todo(key);
-    txn_.set(uuid, tuple::pack(number_, at, progress_.messages));
-    txn_.set(key, encode(row));
-    if (entry.is_user) last_said_[row.prompt] = row.body;
+    ++progress_.entries;
+    bool stored = keep(entry);
+    // The file is another than the one that was read ahead, or the entry is too old by now, or another was first.
+    std::string_view booked = batch_.ahead ? batch_.ahead->uuid_of(progress_.entries) : std::string_view();
+    if (booked.empty() || (stored && booked == key_text(entry.uuid))) return;
+    Bytes uuid = uuid_key(space_, booked);
+    if (owner_of(txn_, uuid) == this_entry()) txn_.clear(uuid);
   }
 
   /// Prompts that came without a text get what the user said last; answers how many messages are new.
-  std::uint64_t finish(const Batch& batch) {
+  std::uint64_t finish() {
+    if (batch_.ahead && progress_.entries >= batch_.ahead->last() &&
+        progress_.entries - batch_.entries.size() < batch_.ahead->last())
+      close_bookings(txn_, space_, number_);
     for (const Prompt& prompt : prompts_) {
       auto said = last_said_.find(prompt.n);
       if (!prompt.mark.empty() || said == last_said_.end()) continue;
       write_prompt(txn_, data_, prompt.n, {said->second, prompt.at});
     }
-    progress_.device = batch.position.device;
-    progress_.inode = batch.position.inode;
-    progress_.offset = batch.position.offset;
-    progress_.tail = batch.position.tail;
-    progress_.bytes_read += batch.bytes_read;
+    progress_.device = batch_.position.device;
+    progress_.inode = batch_.position.inode;
+    progress_.offset = batch_.position.offset;
+    progress_.tail = batch_.position.tail;
+    progress_.bytes_read += batch_.bytes_read;
     txn_.set(progress_key(data_), encode(progress_));
     return progress_.messages - before_;
   }
@@ -122,19 +123,72 @@ class Storing {
     Bytes mark;
   };
 
-  void keep_result(const ToolResult& result) {
-    Bytes row = encode(ResultRow{result.output, result.is_error, result.cut});
-    std::uint64_t n = result_number(txn_, data_, result.id);
-    if (n != 0 && txn_.get(result_key(data_, n)) == row) return;
-    if (n == 0) txn_.set(result_number_key(data_, result.id), tuple::pack(n = ++progress_.results));
-    txn_.set(result_key(data_, n), row);
-    has_answers_ = true;
+  UuidOwner this_entry() const { return {number_, progress_.entries}; }
+  Bytes message_key(const Entry& entry, std::uint64_t n) const {
+    return tuple::pack_onto(messages_key(data_), to_ns(entry.at.value_or(now_)), n);
   }
 
-  /// What is left of a session that is gone knows nothing.
-  bool is_known(const Bytes& uuid) {
-    std::uint64_t owner = owner_of(txn_.get(uuid));
-    return owner == number_ || (owner != 0 && txn_.get(alive_key(data_key(space_, owner))));
+  /// Whether its message was stored.
+  bool keep(const Entry& entry) {
+    if (entry.at.value_or(now_) <= oldest_) return false;
+    for (const ToolResult& result : entry.results) keep_result(result);
+    if (!has_message(entry)) return false;
+    Bytes uuid = uuid_key(space_, entry.uuid);
+    auto owner = owner_of(txn_, uuid);
+    if (owner && is_known(*owner)) {
+      if (owner->session == number_) see_to_answers(entry, owner->entry);
+      return false;
+    }
+    if (owner != this_entry()) write_owner(txn_, uuid, this_entry());
+    MessageRow row = row_of(entry, prompt_of(entry), batch_.message_bytes_max());
+    Bytes key = message_key(entry, progress_.entries);
+    if (std::ranges::any_of(row.tools, [](const ToolRow& tool) { return tool.name == kTodoTool; })) replace_todo(key);
+    for (std::size_t i = 0; i < row.tools.size(); ++i)
+      if (const auto& answer = entry.tools[i].answer) write_result(row.tools[i].result = ++progress_.results, *answer);
+    txn_.set(key, encode(row));
+    if (entry.is_user) last_said_[row.prompt] = row.body;
+    ++progress_.messages;
+    return true;
+  }
+
+  bool is_known(const UuidOwner& owner) {
+    return owner.session == number_ ? owner.entry < progress_.entries : is_stored(txn_, space_, owner);
+  }
+
+  /// Of an entry that is known already, the n-th: what its tools have answered may be new.
+  void see_to_answers(const Entry& entry, std::uint64_t n) {
+    if (entry.tools.empty()) return;
+    auto row = read<MessageRow>(txn_, message_key(entry, n));
+    for (const ToolCall& tool : entry.tools) {
+      auto same = row ? std::ranges::find(row->tools, tool.id, &ToolRow::id) : std::vector<ToolRow>::iterator();
+      std::uint64_t result = row && same != row->tools.end() ? same->result : 0;
+      if (tool.answer && result != 0)
+        replace_result(result, *tool.answer);
+      else if (tool.answer)
+        keep_result(*tool.answer);
+      else if (result != 0 && result_number(txn_, data_, tool.id) != result)
+        // The batch which has the answer does not know of this message.
+        txn_.set(result_number_key(data_, tool.id), tuple::pack(result));
+    }
+  }
+
+  /// Of a call that is not in this batch.
+  void keep_result(const ToolResult& result) {
+    if (std::uint64_t n = result_number(txn_, data_, result.id); n != 0) return replace_result(n, result);
+    txn_.set(result_number_key(data_, result.id), tuple::pack(++progress_.results));
+    write_result(progress_.results, result);
+    has_answers_ = true;
+  }
+  void replace_result(std::uint64_t n, const ToolResult& result) {
+    if (txn_.get(result_key(data_, n)) == encode_result(result)) return;
+    write_result(n, result);
+    has_answers_ = true;
+  }
+  void write_result(std::uint64_t n, const ToolResult& result) {
+    txn_.set(result_key(data_, n), encode_result(result));
+  }
+  static Bytes encode_result(const ToolResult& result) {
+    return encode(ResultRow{result.output, result.is_error, result.cut});
   }
 
   /// The prompt that it belongs to, by time: the last that was made before it.
@@ -152,7 +206,12 @@ class Storing {
     Bytes todo = todo_key(data_);
     if (auto old = txn_.get(todo)) {
       if (auto row = read<MessageRow>(txn_, *old)) {
-        std::erase_if(row->tools, [](const ToolRow& tool) { return tool.name == kTodoTool; });
+        std::erase_if(row->tools, [this](const ToolRow& tool) {
+          // Its answer stays known.
+          if (tool.name == kTodoTool && tool.result != 0)
+            txn_.set(result_number_key(data_, tool.id), tuple::pack(tool.result));
+          return tool.name == kTodoTool;
+        });
         if (row->tools.empty() && row->body.empty() && row->thinking.empty()) {
           txn_.clear(*old);
           txn_.set(tuple::pack_onto(replaced_key(data_), key_text(row->uuid)), {});
@@ -166,8 +225,9 @@ class Storing {
 
   Transaction& txn_;
   const std::string_view space_;
-  const Bytes data_;
   const std::uint64_t number_;
+  const Bytes data_;
+  const Batch& batch_;
   const WallTime now_, oldest_;
   /// By time.
   std::vector<Prompt> prompts_;
@@ -183,16 +243,29 @@ class Storing {
 void Batch::add(Entry entry) {
   if (entry.kind == Entry::Kind::kTitle) title = std::move(entry.title);
   if (entry.kind != Entry::Kind::kMessage) return;
-  std::size_t room = kOutputsBytesMax;
+  std::size_t room = outputs_bytes_max();
   std::size_t kept = 0;
   for (; kept < entry.results.size() && room > kToolBytes; ++kept) {
     room -= kToolBytes;
     entry.results[kept].cut |= cut_to(entry.results[kept].output, room);
   }
   entry.results.resize(kept);
-  bytes_ += entry.body.size() + entry.thinking.size() + kEntryBytes + (kOutputsBytesMax - room);
-  for (const ToolCall& tool : entry.tools) bytes_ += kToolBytes + tool.input.size();
+  std::erase_if(entry.results, [this](ToolResult& result) { return answer(result); });
+  bytes_ += entry.body.size() + entry.thinking.size() + kEntryBytes + (outputs_bytes_max() - room);
+  for (std::size_t i = 0; i < entry.tools.size(); ++i) {
+    bytes_ += kToolBytes + entry.tools[i].input.size();
+    // Without a time of its own it could not be found again, see Storing::see_to_answers.
+    if (entry.at) calls_[entry.tools[i].id] = {entries.size(), i};
+  }
   entries.push_back(std::move(entry));
+}
+
+bool Batch::answer(ToolResult& result) {
+  auto call = calls_.find(result.id);
+  if (call == calls_.end()) return false;
+  auto [entry, tool] = call->second;
+  entries[entry].tools[tool].answer = std::move(result);
+  return true;
 }
 
 void store_batch(Transaction& txn, std::string_view space, const std::string& id, std::uint64_t number,
@@ -205,11 +278,11 @@ void store_batch(Transaction& txn, std::string_view space, const std::string& id
   auto session = read<SessionRow>(batch.title.empty() ? snapshot : txn, session_key(space, id));
   if (!session) return;
   bool all = session->favourite || from_ns(session->created) + kMessagesKept > now;
-  Storing storing(txn, space, number, now, all ? WallTime::min() : now - kMessagesKept);
-  storing.find_prompts(batch.entries);
+  Storing storing(txn, space, number, batch, now, all ? WallTime::min() : now - kMessagesKept);
+  storing.find_prompts();
   if (!storing.has_prompt()) access.refuse({ErrorCode::kNotFound, "the session " + id + " has no prompt"});
   for (const Entry& entry : batch.entries) storing.store(entry);
-  std::uint64_t added = storing.finish(batch);
+  std::uint64_t added = storing.finish();
   if (!batch.title.empty()) {
     session->name = first_characters(batch.title, kNameCharacters);
     write_session(txn, space, id, *session);

@@ -5,6 +5,9 @@
 // behind the last that was.
 #pragma once
 
+#include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,22 +15,41 @@
 #include "transcript/entry.h"
 #include "transcript/lines.h"
 #include "transcript/rows.h"
+#include "transcript/uuids.h"
 
 namespace perdure::transcript {
 
 struct Batch {
+  /// For a store whose transactions have room for so many bytes.
+  explicit Batch(std::size_t room = Limits().transaction_bytes_max) : room_(room) {}
+
   std::vector<Entry> entries;
   /// The last title, if there is one.
   std::string title;
   /// Behind all of them.
   Position position;
   std::uint64_t bytes_read = 0;
+  /// The stretch that was booked and has the entries, if there is one.
+  std::shared_ptr<const Stretch> ahead;
 
-  bool full() const { return bytes_ >= (std::size_t{3} << 20); }
-  /// Keeps what is worth keeping of it, within what a row has room for.
+  // Whatever one more entry holds, it still fits into a batch that is not full.
+  bool full() const { return bytes_ >= room_ / 10 * 3; }
+  std::size_t message_bytes_max() const { return std::min<std::size_t>(1'000'000, room_ / 2); }
+  /// Keeps what is worth keeping of it, within what a row has room for. What a tool answers goes to its call, if that
+  /// is in the batch.
   void add(Entry entry);
 
  private:
+  bool answer(ToolResult& result);
+  /// What tools answered in one entry.
+  std::size_t outputs_bytes_max() const { return room_ / 10 * 4; }
+
+  std::size_t room_;
+  struct Call {
+    std::size_t entry, tool;
+  };
+  /// By id.
+  std::map<std::string, Call> calls_;
   std::size_t bytes_ = 0;
 };
 

@@ -57,6 +57,19 @@ Position LineReader::position() const {
   return position;
 }
 
+void LineReader::go_back(const Position& position) {
+  position_ = position;
+  begin_ = scanned_ = end_ = 0;
+  dropped_ = 0;
+}
+
+std::uint64_t LineReader::left() const {
+  struct stat info{};
+  if (::fstat(file_.fd(), &info) != 0) return 0;
+  auto size = static_cast<std::uint64_t>(info.st_size);
+  return size - std::min(size, position_.offset);
+}
+
 Result<std::uint64_t> LineReader::tail_before(std::uint64_t offset) const {
   std::array<char, kTailBytes> bytes;
   std::size_t size = std::min<std::uint64_t>(offset, kTailBytes), had = 0;

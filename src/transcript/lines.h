@@ -47,6 +47,10 @@ class LineReader {
 
   /// Behind the last line that next() gave, or has passed over. Reads its tail; without it, if that cannot be read.
   Position position() const;
+  /// Next comes what stands behind `position`, which this reader has been at.
+  void go_back(const Position& position);
+  /// How much the file has behind the last line that was given, by now; 0 if it cannot be looked at.
+  std::uint64_t left() const;
   /// What was read from the file in all.
   std::uint64_t bytes_read() const { return bytes_read_; }
   /// Whether the file is not what `from` was about any more, and is read from its beginning.

@@ -75,6 +75,10 @@ std::uint64_t result_number(Reader& reader, BytesView data, std::string_view too
   return number ? std::get<0>(*number) : 0;
 }
 
+std::uint64_t answer_of(Reader& reader, BytesView data, const ToolRow& tool) {
+  return tool.result != 0 ? tool.result : result_number(reader, data, tool.id);
+}
+
 void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt) {
   txn.set(tuple::pack_onto(prompts_key(data), n), encode(prompt));
   txn.set(tuple::pack_onto(prompt_times_key(data), prompt.at, n), text_mark(prompt.text));

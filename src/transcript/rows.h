@@ -5,19 +5,20 @@
 //     (P, "session", id)                 -> what is known of a session
 //     (P, "started", project, id)        -> nothing: a session that has started, and done nothing yet
 //     (P, "numbers")                     -> the last N
-//     (P, "uuid", uuid)                  -> which message has it
+//     (P, "uuid", uuid)                  -> which entry has it, see uuids.h
 //     (P, "seen", id)                    -> nothing: the hook with that id was taken
 //     (P, "data", N, "a")                -> nothing, as long as there is the session
 //     (P, "data", N, "h", n, i)          -> the n-th hook of a session, in chunks
 //     (P, "data", N, "o", type, time)    -> nothing: a hook of that type with that time of its own was taken
 //     (P, "data", N, "p", n)             -> its n-th prompt
 //     (P, "data", N, "q", time, n)       -> the hash of that prompt's text, or nothing if it has none
-//     (P, "data", N, "m", time, n)       -> its n-th message, in the order of the transcript's own times
-//     (P, "data", N, "r", tool)          -> n, if that call of a tool was the n-th to be answered
-//     (P, "data", N, "v", n)             -> what it was answered
+//     (P, "data", N, "m", time, n)       -> the message of its n-th entry, in the order of the transcript's own times
+//     (P, "data", N, "v", n)             -> the n-th answer of a tool
+//     (P, "data", N, "r", tool)          -> n, for the answer to a call whose message does not say it
 //     (P, "data", N, "s")                -> how far its transcript was read
 //     (P, "data", N, "t")                -> the message with its list of things to do
 //     (P, "data", N, "u", uuid)          -> nothing: a message that is replaced by another, and still known
+//     (P, "data", N, "b", i)             -> uuids that were booked ahead, see uuids.h
 //
 //     ("transcript-due", ms, space, id)  -> nothing: a session that is to be looked after then; "" for hooks of nobody
 //     ("transcript-gone", space, N)      -> nothing: what is left of a session is to be removed
@@ -97,7 +98,9 @@ struct ProgressRow {
   std::uint64_t tail = 0;
   /// How many calls of tools were answered; the answers are numbered from 1.
   std::uint64_t results = 0;
-  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail, results)
+  /// How many entries were read, those that were known or of no use too. Messages are numbered by them.
+  std::uint64_t entries = 0;
+  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail, results, entries)
 };
 
 struct PromptRow {
@@ -111,7 +114,9 @@ struct ToolRow {
   std::string name;
   /// JSON.
   std::string input;
-  PERDURE_DESCRIBE(ToolRow, id, name, input)
+  /// Its answer, if that was stored with it; 0 if not, see answer_of.
+  std::uint64_t result = 0;
+  PERDURE_DESCRIBE(ToolRow, id, name, input, result)
 };
 
 struct MessageRow {
@@ -172,12 +177,6 @@ inline Bytes numbers_key(std::string_view space) {
 inline Bytes uuid_key(std::string_view space, std::string_view uuid) {
   return tuple::pack_onto(root(space), "uuid", key_text(uuid));
 }
-/// The session whose message has a uuid, by its row; 0 for none.
-inline std::uint64_t owner_of(const std::optional<Bytes>& uuid) {
-  if (!uuid) return 0;
-  auto place = tuple::unpack_as<std::uint64_t, std::int64_t, std::uint64_t>(*uuid);
-  return place ? std::get<0>(*place) : 0;
-}
 inline Bytes seen_key(std::string_view space, std::string_view id) {
   return tuple::pack_onto(root(space), "seen", key_text(id));
 }
@@ -206,7 +205,8 @@ inline Bytes prompt_times_key(BytesView data) {
 inline Bytes messages_key(BytesView data) {
   return tuple::pack_onto(data, "m");
 }
-/// Ids of calls come in no order: with the texts there, each would change another page of the store.
+/// Ids of calls come in no order, and each such row changes another page of the store. So it is only there for answers
+/// that were not stored together with their calls.
 inline Bytes result_number_key(BytesView data, std::string_view tool) {
   return tuple::pack_onto(data, "r", key_text(tool));
 }
@@ -218,6 +218,9 @@ inline Bytes todo_key(BytesView data) {
 }
 inline Bytes replaced_key(BytesView data) {
   return tuple::pack_onto(data, "u");
+}
+inline Bytes booked_key(BytesView data) {
+  return tuple::pack_onto(data, "b");
 }
 inline Bytes timetable() {
   return tuple::pack_onto(kSystemKeys, "transcript-due");
@@ -253,6 +256,8 @@ std::optional<T> read(Reader& reader, BytesView key);
 /// Whether the session has neither a prompt with a text nor a message, and never had.
 bool said_nothing(Reader& reader, std::string_view space, const SessionRow& session);
 /// Which answer is that of a call; 0 for none.
+std::uint64_t answer_of(Reader& reader, BytesView data, const ToolRow& tool);
+/// The same for a call whose message does not say it.
 std::uint64_t result_number(Reader& reader, BytesView data, std::string_view tool);
 /// The n-th prompt of a session.
 void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt);

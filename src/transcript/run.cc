@@ -1,7 +1,7 @@
 // One run: the transcript of a session from where it was left, batch by batch.
 //
 // While one batch is being committed, the next is read. Each is refused if the run has lost its claim: somebody else
-// has it then, and goes on from what was stored.
+// has it then, and goes on from what was stored. If there is much to read, uuids are booked ahead, see uuids.h.
 #include "transcript/run.h"
 
 #include "queue/settle.h"
@@ -16,20 +16,42 @@ namespace {
 using Pending = std::shared_ptr<Promise<Result<void>>>;
 
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{64} << 20;
+/// A uuid that is booked takes less than a third of this, in its row and in the list.
+constexpr std::size_t kBookedBytes = 1'000;
+/// From so much on it is worth reading twice.
+constexpr std::uint64_t kLongBytes = std::uint64_t{8} << 20;
 
 class Reading {
  public:
-  Reading(Store& store, Job& job, std::string session, std::uint64_t number, const RunClock& now)
-      : store_(store), job_(job), session_(std::move(session)), number_(number), now_(now) {}
+  /// `entries` is how many were read before.
+  Reading(Store& store, Job& job, std::string session, std::uint64_t number, std::uint64_t entries, const RunClock& now)
+      : store_(store), job_(job), session_(std::move(session)), number_(number), entries_(entries), now_(now) {}
+
+  /// Of a run that has died, or of a file that has changed under it. Before anything is read.
+  Result<void> cancel_old_bookings() {
+    for (bool more = true; more;) {
+      auto done = store_.transact([&](Transaction& txn) {
+        SystemAccess access(txn);
+        held_claim(txn, job_.event().space, claim_);
+        more = cancel_bookings(txn, job_.event().space, number_);
+      });
+      if (!done) return done;
+    }
+    return {};
+  }
 
   Result<Value> read(LineReader& lines) {
     EntryReader entries;
     std::uint64_t counted = 0;
     for (;;) {
-      auto batch = std::make_shared<Batch>();
+      auto booked = book_ahead(lines);
+      if (!booked) return leave(std::move(booked.error()));
+      auto batch = std::make_shared<Batch>(store_.limits().transaction_bytes_max);
+      batch->ahead = ahead_;
       bool end = false;
+      const std::uint64_t begun = lines.bytes_read();
       // A place is stored now and then also while there is nothing to keep, and the loss of the claim is noticed.
-      while (!end && !batch->full() && lines.bytes_read() - counted < kBytesAtOnce) {
+      while (!end && !batch->full() && lines.bytes_read() - begun < kBytesAtOnce) {
         auto line = lines.next();
         if (!line) return leave(std::move(line.error()));
         end = !*line;
@@ -37,6 +59,7 @@ class Reading {
       }
       batch->position = lines.position();
       batch->bytes_read = lines.bytes_read() - std::exchange(counted, lines.bytes_read());
+      entries_ += batch->entries.size();
       if (auto stored = wait(); !stored) return std::unexpected(std::move(stored.error()));
       if (job_.cancel_signal().cancelled()) return fail(ErrorCode::kStaleToken, "the run has lost its session");
       store(std::move(batch));
@@ -47,14 +70,43 @@ class Reading {
   }
 
  private:
+  /// The event of the run, which must still be its own.
+  static queue::Found held_claim(Transaction& txn, std::string_view space, const queue::Claim& claim) {
+    SystemAccess access(txn);
+    auto found = queue::find_claim(txn, space, claim);
+    if (found.standing != queue::Standing::kHeld) access.refuse(queue::stale_claim(claim.id));
+    return found;
+  }
+
+  /// Books the uuids of the next stretch, if it is a long one and the one before is stored.
+  Result<void> book_ahead(LineReader& lines) {
+    if (entries_ < (ahead_ ? ahead_->last() : 0) || lines.left() < kLongBytes) return {};
+    if (auto stored = wait(); !stored) return stored;
+    const Position here = lines.position();
+    auto stretch = read_ahead(lines, entries_);
+    if (!stretch) return std::unexpected(std::move(stretch.error()));
+    lines.go_back(here);
+    const auto order = stretch->sorted();
+    const std::size_t at_once = store_.limits().transaction_bytes_max / kBookedBytes;
+    for (std::size_t i = 0; i < order.size(); i += at_once) {
+      auto which = std::span(order).subspan(i, std::min(at_once, order.size() - i));
+      auto done = store_.transact([&](Transaction& txn) {
+        SystemAccess access(txn);
+        held_claim(txn, job_.event().space, claim_);
+        book(txn, job_.event().space, number_, *stretch, which, i);
+      });
+      if (!done) return done;
+    }
+    ahead_ = std::make_shared<const Stretch>(std::move(*stretch));
+    return {};
+  }
+
   void store(std::shared_ptr<Batch> batch) {
     pending_ = std::make_shared<Promise<Result<void>>>();
     const std::string& space = job_.event().space;
-    queue::Claim claim{job_.id(), job_.token().stamp};
-    auto body = [space, claim, batch, id = session_, number = number_, now = now_()](Transaction& txn) {
+    auto body = [space, claim = claim_, batch, id = session_, number = number_, now = now_()](Transaction& txn) {
       SystemAccess access(txn);
-      auto found = queue::find_claim(txn, space, claim);
-      if (found.standing != queue::Standing::kHeld) access.refuse(queue::stale_claim(claim.id));
+      auto found = held_claim(txn, space, claim);
       store_batch(txn, space, id, number, *batch, now);
       // A run that gets on is not what its process died of, however often that has happened.
       if (found.event->row.losses == 0 || batch->entries.empty()) return;
@@ -78,6 +130,10 @@ class Reading {
   Job& job_;
   const std::string session_;
   const std::uint64_t number_;
+  const queue::Claim claim_{job_.id(), job_.token().stamp};
+  /// How many are in what was read.
+  std::uint64_t entries_;
+  std::shared_ptr<const Stretch> ahead_;
   const RunClock& now_;
   Pending pending_;
 };
@@ -91,13 +147,15 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
   struct Known {
     SessionRow session;
     ProgressRow progress;
+    bool has_bookings;
   };
   auto known = store.read([&](Reader& reader) -> std::optional<Known> {
     SystemAccess access(reader);
     auto session = read<SessionRow>(reader, session_key(job.event().space, id));
     if (!session) return std::nullopt;
     Bytes data = data_key(job.event().space, session->number);
-    return Known{*session, read<ProgressRow>(reader, progress_key(data)).value_or(ProgressRow{})};
+    bool has_bookings = !reader.get_range(tuple::extensions(booked_key(data)), {.limit = 1}).empty();
+    return Known{*session, read<ProgressRow>(reader, progress_key(data)).value_or(ProgressRow{}), has_bookings};
   });
   if (!known) return std::unexpected(std::move(known.error()));
   // Nothing of this will be otherwise the next time: the touch is used up, and the next hook brings another.
@@ -106,7 +164,7 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
     return Value();
   };
   if (!*known) return nothing("there is no such session any more");
-  const auto& [session, progress] = **known;
+  const auto& [session, progress, has_bookings] = **known;
   if (session.transcript_path.empty()) return nothing("the session has no transcript");
   if (session.prompts == 0) return nothing("the session has no prompt");
   auto file = open_transcript(session.transcript_path, roots);
@@ -114,7 +172,10 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
   if (!file && file.error().code == ErrorCode::kUnavailable) return std::unexpected(std::move(file.error()));
   if (!file) return nothing(file.error().message);
   LineReader lines(std::move(*file), {progress.device, progress.inode, progress.offset, progress.tail});
-  return Reading(store, job, id, session.number, now).read(lines);
+  Reading reading(store, job, id, session.number, progress.entries, now);
+  if (has_bookings)
+    if (auto cancelled = reading.cancel_old_bookings(); !cancelled) return std::unexpected(cancelled.error());
+  return reading.read(lines);
 }
 
 }  // namespace perdure::transcript

@@ -6,6 +6,7 @@
 #include "store/read_page.h"
 #include "transcript/hook.h"
 #include "transcript/rows.h"
+#include "transcript/uuids.h"
 
 namespace perdure::transcript {
 namespace {
@@ -14,6 +15,8 @@ constexpr Duration kSessionsKept = std::chrono::hours(7 * 24);
 /// In one transaction, which others wait for.
 constexpr std::size_t kSessionsAtOnce = 20;
 constexpr std::size_t kRowsAtOnce = 1'000;
+/// Each has some hundred uuids.
+constexpr std::size_t kListsAtOnce = 2;
 constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;
 
 /// One turn: how much of it is left, and what was found that cannot be read. Such a row must not keep all others from
@@ -47,7 +50,7 @@ struct Tending {
 /// It may be that of another by now, if its session is gone.
 void forget_uuid(Transaction& txn, std::string_view space, std::uint64_t number, std::string_view uuid) {
   Bytes key = uuid_key(space, uuid);
-  if (owner_of(txn.get(key)) == number) txn.clear(key);
+  if (auto owner = owner_of(txn, key); owner && owner->session == number) txn.clear(key);
 }
 
 MessageRow forget_message(Tending& turn, std::string_view space, std::uint64_t number, const Row& row) {
@@ -67,11 +70,25 @@ void forget_other(Transaction& txn, std::string_view space, std::uint64_t number
   txn.clear(row.key);
 }
 
+/// Some of what was booked for a session that is gone; whether there was any.
+bool forget_booked(Tending& turn, std::string_view space, std::uint64_t number) {
+  auto rows = turn.txn.get_range(tuple::extensions(booked_key(data_key(space, number))), {.limit = kListsAtOnce});
+  for (const Row& row : rows) {
+    auto booked = booked_uuids(row.value);
+    if (!booked) turn.damaged.push_back(row.key);
+    for (const std::string& uuid : booked.value_or(std::vector<std::string>()))
+      forget_uuid(turn.txn, space, number, uuid);
+    turn.txn.clear(row.key);
+  }
+  return !rows.empty();
+}
+
 /// Some of what is left of a session that is gone; whether that was all.
 bool remove_some(Tending& turn, std::string_view space, std::uint64_t number) {
   Bytes data = data_key(space, number);
   const KeyRange messages = tuple::extensions(messages_key(data)), hooks = tuple::extensions(hooks_key(data));
   const KeyRange all = tuple::extensions(data);
+  if (forget_booked(turn, space, number)) return false;
   for (const Row& row : turn.page(all)) {
     if (messages.contains(row.key))
       forget_message(turn, space, number, row);
@@ -100,7 +117,7 @@ bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& se
     }
     // With what its tools answered.
     for (const ToolRow& tool : forget_message(turn, space, session.number, row).tools) {
-      turn.txn.clear(result_key(data, result_number(turn.txn, data, tool.id)));
+      turn.txn.clear(result_key(data, answer_of(turn.txn, data, tool)));
       turn.txn.clear(result_number_key(data, tool.id));
       turn.pay(0);
     }

@@ -227,7 +227,7 @@ Result<std::vector<Message>> Transcripts::messages(Reader& reader, std::string_v
     Message message{
         std::get<1>(*place), from_ns(std::get<0>(*place)), in_txn(reader, decode<MessageRow>(row.value)), {}};
     for (const ToolRow& tool : message.row.tools) {
-      std::uint64_t n = transcript::result_number(reader, data, tool.id);
+      std::uint64_t n = answer_of(reader, data, tool);
       auto& result = message.results.emplace_back(transcript::read<ResultRow>(reader, result_key(data, n)));
       if (result) bytes += result->output.size();
     }

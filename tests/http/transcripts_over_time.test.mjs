@@ -270,7 +270,7 @@ test("a hundred times kill -9 while transcripts grow: every message once, in ord
 test("one long run that is killed a few times comes to its end by itself", {timeout: 120_000}, async (t) => {
   const world = await Sessions.start(t, {store: `lmdb:${scratch(t)}`, args: ["--debounce-seconds", "0"]});
   const transcript = world.transcript();
-  const uuids = Array.from({length: 30_000}, (_, i) => `m${i}`);
+  const uuids = Array.from({length: 60_000}, (_, i) => `m${i}`);
   transcript.append(...uuids.map((uuid, i) => said(uuid, i, "x".repeat(100))));
   await world.start("s", transcript);
   const seen = new Set();

@@ -1,0 +1,286 @@
+// Uuids that are booked ahead, and answers that are stored with their calls: what long transcripts are read fast by
+// must change nothing of what is stored.
+#include <random>
+
+#include "node/transcript_test_util.h"
+#include "transcript/ingest.h"
+#include "transcript/uuids.h"
+
+namespace perdure::transcript {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+class TranscriptUuids : public TranscriptNode {
+ protected:
+  void ask(const std::string& id = "s") { hook("UserPromptSubmit", {{"session_id", id}}); }
+  void run_again() {
+    hook("PostToolUse");
+    advance(2s);
+  }
+  /// The file with other bytes, so that it is read from its beginning.
+  void replace_file(const std::string& bytes) {
+    write(path() + ".new", bytes);
+    fs::rename(path() + ".new", path());
+    run_again();
+  }
+  std::uint64_t number(const std::string& id = "s") { return session(id)->row.number; }
+  Bytes data(const std::string& id = "s") { return data_key("default", number(id)); }
+
+  static Entry said(const std::string& uuid, std::optional<WallTime> at = {}) {
+    return {.kind = Entry::Kind::kMessage, .uuid = uuid, .at = at, .is_user = true, .body = uuid};
+  }
+  void store(const std::string& id, const std::vector<Entry>& entries, std::shared_ptr<const Stretch> ahead = nullptr,
+             WallTime now = kStart) {
+    Batch batch;
+    for (const Entry& entry : entries) batch.add(entry);
+    batch.ahead = std::move(ahead);
+    std::uint64_t of = number(id);
+    change([&](Transaction& txn) { store_batch(txn, "default", id, of, batch, now); });
+  }
+  /// As a run would that goes on behind what was read of the session.
+  std::shared_ptr<const Stretch> book_for(const std::string& id, std::vector<std::string> uuids) {
+    auto ahead = std::make_shared<const Stretch>(Stretch{session(id)->progress.entries, std::move(uuids)});
+    std::uint64_t of = number(id);
+    change([&](Transaction& txn) { book(txn, "default", of, *ahead, ahead->sorted(), 0); });
+    return ahead;
+  }
+  /// "uuid: session entry", for all rows of uuids.
+  Texts owners() {
+    Texts all;
+    Bytes prefix = tuple::pack_onto(root("default"), "uuid");
+    for (const Row& row : rows(prefix)) {
+      auto owner = tuple::unpack_as<std::uint64_t, std::uint64_t>(row.value).value();
+      all.push_back(std::get<0>(*tuple::unpack_after<std::string>(prefix, row.key)) + ": " +
+                    std::to_string(std::get<0>(owner)) + " " + std::to_string(std::get<1>(owner)));
+    }
+    return all;
+  }
+  std::vector<Row> booked(const std::string& id = "s") { return rows(booked_key(data(id))); }
+  std::vector<Row> answers() { return rows(tuple::pack_onto(data(), "v")); }
+  std::vector<Row> answers_by_id() { return rows(tuple::pack_onto(data(), "r")); }
+
+  static std::string call(const std::string& uuid, const std::string& id, Duration at,
+                          const std::string& tool = "Bash") {
+    return line("assistant", uuid, R"([{"type":"tool_use","id":")" + id + R"(","name":")" + tool + R"(","input":{}}])",
+                at);
+  }
+  static std::string answer(const std::string& uuid, const std::string& id, const std::string& text, Duration at) {
+    return line("user", uuid,
+                R"([{"type":"tool_result","tool_use_id":")" + id + R"(","content":)" + quoted(text) + "}]", at);
+  }
+  /// What the tools have answered, in the order of their calls; "-" for nothing.
+  Texts outputs() {
+    Texts all;
+    for (const Message& message : messages())
+      for (const auto& result : message.results) all.push_back(result ? result->output : "-");
+    return all;
+  }
+};
+
+TEST_F(TranscriptUuids, OfALongTranscriptAreBookedAndEachIsStoredOnce) {  // WORK-17, WORK-20, WORK-29
+  append(path("other"), user("u7", "of another") + user("u70000", "of another"));
+  ask("other");
+  advance(2s);
+  ask();
+  std::mt19937 random(7);
+  std::vector<int> uuids(40'000);
+  std::ranges::generate(uuids, [n = 0]() mutable { return n++; });
+  std::ranges::shuffle(uuids, random);
+  std::string lines;
+  for (int i = 0; i < 40'000; ++i) {
+    lines += user("u" + std::to_string(uuids[i]), std::to_string(i) + std::string(100, 'x'), i * 1s);
+    if (i % 1'000 == 999) lines += user("u" + std::to_string(uuids[i / 2]), "again") + answer("r", "t", "x", 1s);
+  }
+  ASSERT_GT(lines.size(), std::size_t{8} << 20) << "from there on it is long";
+  write(path(), lines);
+  advance(2s);
+  auto found = messages();
+  ASSERT_EQ(found.size(), 39'999U) << ::testing::PrintToString(log.entries());
+  int i = 0;
+  for (const Message& message : found) {
+    if (uuids[i] == 7) ++i;
+    ASSERT_EQ(message.row.uuid, "u" + std::to_string(uuids[i]));
+    ASSERT_TRUE(message.row.body.starts_with(std::to_string(i++) + "x"));
+  }
+  EXPECT_EQ(session()->progress.messages, 39'999U);
+  EXPECT_EQ(session()->progress.entries, 40'080U) << "also those that are known, or have no message";
+  EXPECT_EQ(session()->progress.bytes_read, 2 * lines.size()) << "read ahead, and then read";
+  EXPECT_THAT(owners(), SizeIs(40'001));
+  EXPECT_THAT(booked(), IsEmpty());
+  EXPECT_THAT(bodies("other"), ElementsAre("of another", "of another"));
+  replace_file(lines + user("new", "new", 50'000s));
+  EXPECT_EQ(messages().size(), 40'000U) << "all but the last is known";
+  EXPECT_THAT(owners(), SizeIs(40'002));
+  EXPECT_THAT(booked(), IsEmpty());
+}
+
+TEST_F(TranscriptUuids, ThatAreBookedKeepNobodyFromStoringThemFirst) {  // WORK-17, WORK-U9
+  ask("a");
+  ask("b");
+  auto ahead = book_for("a", {"u1", "u2"});
+  EXPECT_THAT(owners(), ElementsAre("u1: 1 1", "u2: 1 2"));
+  EXPECT_THAT(booked("a"), SizeIs(1));
+  store("b", {said("u1")});
+  EXPECT_THAT(bodies("b"), ElementsAre("u1"));
+  store("a", {said("u1"), said("u2")}, ahead);
+  EXPECT_THAT(bodies("a"), ElementsAre("u2"));
+  EXPECT_THAT(owners(), ElementsAre("u1: 2 1", "u2: 1 2"));
+  EXPECT_THAT(booked("a"), IsEmpty());
+  store("b", {said("u2")});
+  EXPECT_THAT(bodies("b"), ElementsAre("u1")) << "now it is known";
+}
+
+TEST_F(TranscriptUuids, ThatAreKnownAreNotBooked) {  // WORK-17
+  ask("a");
+  ask("b");
+  store("a", {said("u1")});
+  store("b", {said("u2")});
+  book_for("a", {"u1", "u2", "u3", "u3"});
+  EXPECT_THAT(owners(), ElementsAre("u1: 1 1", "u2: 2 1", "u3: 1 4"));
+  // What another has booked and not stored is nobody's.
+  book_for("b", {"u3"});
+  EXPECT_THAT(owners(), ElementsAre("u1: 1 1", "u2: 2 1", "u3: 2 2"));
+}
+
+TEST_F(TranscriptUuids, ThatADeadRunHasBookedAreNobodys) {  // WORK-27, WORK-B5
+  ask();
+  auto ahead = book_for("s", {"u1", "gone", "u3"});
+  store("s", {said("u1", kStart)}, ahead);
+  EXPECT_THAT(booked(), SizeIs(1)) << "its stretch goes on";
+  // The file is another one by now, so two entries more are not those that were booked.
+  append(path(), user("x1", "x1") + user("x2", "x2") + user("u3", "u3"));
+  advance(2s);
+  EXPECT_THAT(bodies(), UnorderedElementsAre("u1", "x1", "x2", "u3"));
+  EXPECT_THAT(owners(), ElementsAre("u1: 1 1", "u3: 1 4", "x1: 1 2", "x2: 1 3"));
+  EXPECT_THAT(booked(), IsEmpty());
+}
+
+TEST_F(TranscriptUuids, OfAFileThatHasChangedSinceItWasReadAheadAreGivenBack) {  // WORK-B10, WORK-17
+  ask();
+  auto ahead = book_for("s", {"u1", "u2", "u3"});
+  store("s", {said("u1"), said("other"), said("u2")}, ahead);
+  EXPECT_THAT(bodies(), ElementsAre("u1", "other", "u2"));
+  EXPECT_THAT(owners(), ElementsAre("other: 1 2", "u1: 1 1", "u2: 1 3"));
+  EXPECT_THAT(booked(), IsEmpty());
+}
+
+TEST_F(TranscriptUuids, OfWhatIsTooOldByNowAreGivenBack) {  // WORK-U14
+  ask();
+  auto ahead = book_for("s", {"old", "new"});
+  store("s", {said("old", kStart), said("new", kStart + 2h)}, ahead, kStart + 73h);
+  EXPECT_THAT(bodies(), ElementsAre("new"));
+  EXPECT_THAT(owners(), ElementsAre("new: 1 2"));
+}
+
+TEST_F(TranscriptUuids, OfASessionThatIsRemovedGoWithIt) {  // WORK-U5, WORK-17
+  ask();
+  std::vector<std::string> uuids;
+  for (int i = 0; i < 3'000; ++i) uuids.push_back("u" + std::to_string(i));
+  book_for("s", uuids);
+  EXPECT_THAT(booked(), SizeIs(6));
+  std::uint64_t gone = number();
+  remove("s");
+  advance(0s);
+  EXPECT_THAT(owners(), IsEmpty());
+  EXPECT_THAT(rows(data_key("default", gone)), IsEmpty());
+  auto late = node->store().transact([&](Transaction& txn) {
+    SystemAccess access(txn);
+    Stretch ahead{0, {"u1"}};
+    book(txn, "default", gone, ahead, ahead.sorted(), 0);
+  });
+  EXPECT_EQ(code_of(late), ErrorCode::kNotFound);
+}
+
+TEST_F(TranscriptUuids, ARowOfTheListThatCannotBeReadKeepsNothingElse) {  // WORK-U14
+  ask();
+  book_for("s", {"u1"});
+  std::uint64_t gone = number();
+  change([&, row = booked()[0]](Transaction& txn) { txn.set(row.key, "damaged"); });
+  remove("s");
+  advance(0s);
+  EXPECT_THAT(rows(data_key("default", gone)), IsEmpty());
+  EXPECT_THAT(log.entries(), SizeIs(1));
+}
+
+TEST_F(TranscriptUuids, AnAnswerThatComesWithItsCallStandsWithIt) {  // WORK-U13, WORK-29
+  ask();
+  std::string lines = call("a1", "t1", 1s) + answer("r1", "t1", "one", 2s) + call("a2", "t2", 3s);
+  append(path(), lines);
+  advance(2s);
+  EXPECT_THAT(outputs(), ElementsAre("one", "-"));
+  EXPECT_THAT(answers_by_id(), IsEmpty());
+  append(path(), answer("r2", "t2", "two", 4s));
+  run_again();
+  EXPECT_THAT(outputs(), ElementsAre("one", "two"));
+  EXPECT_THAT(answers_by_id(), SizeIs(1)) << "its message was stored before it came";
+  // Read again, all of it is known.
+  auto told = changes().size();
+  replace_file(lines + answer("r2", "t2", "two", 4s));
+  EXPECT_THAT(outputs(), ElementsAre("one", "two"));
+  EXPECT_THAT(answers(), SizeIs(2));
+  EXPECT_EQ(changes().size(), told);
+  // One that is another by now is replaced.
+  replace_file(lines + answer("r2", "t2", "two", 4s) + answer("r3", "t1", "uno", 5s) + answer("r4", "t2", "due", 5s));
+  EXPECT_THAT(outputs(), ElementsAre("uno", "due"));
+  EXPECT_THAT(answers(), SizeIs(2));
+  EXPECT_EQ(changes().size(), told + 1);
+}
+
+TEST_F(TranscriptUuids, AnAnswerIsKnownAgainInAnotherBatchThanItsCall) {  // WORK-U13, WORK-29
+  ask();
+  append(path(), call("a1", "t1", 1s) + answer("r1", "t1", "one", 2s));
+  advance(2s);
+  // The call is the last of what is there this time, and its answer comes with the next run.
+  auto told = changes().size();
+  replace_file(call("a1", "t1", 1s));
+  append(path(), answer("r1", "t1", "one", 2s));
+  run_again();
+  EXPECT_THAT(outputs(), ElementsAre("one"));
+  EXPECT_THAT(answers(), SizeIs(1));
+  EXPECT_EQ(changes().size(), told);
+}
+
+TEST_F(TranscriptUuids, TheAnswerToACallWithoutATimeIsKnownAgain) {  // WORK-U13, WORK-U9
+  ask();
+  std::string lines = R"({"type":"assistant","uuid":"a1","message":{"role":"assistant","content":)"
+                      R"([{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}})"
+                      "\n" +
+                      answer("r1", "t1", "one", 2s);
+  append(path(), lines);
+  advance(2s);
+  EXPECT_THAT(outputs(), ElementsAre("one"));
+  replace_file(lines + user("u", "more"));
+  EXPECT_THAT(answers(), SizeIs(1));
+}
+
+TEST_F(TranscriptUuids, TheAnswerToAListThatWasReplacedIsKnownAgain) {  // WORK-U13, WORK-29
+  ask();
+  std::string lines = call("a1", "t1", 1s, "TodoWrite") + answer("r1", "t1", "one", 2s) +
+                      call("a2", "t2", 3s, "TodoWrite") + answer("r2", "t2", "two", 4s);
+  append(path(), lines);
+  advance(2s);
+  EXPECT_THAT(outputs(), ElementsAre("two"));
+  auto told = changes().size();
+  replace_file(lines);
+  EXPECT_THAT(outputs(), ElementsAre("two"));
+  EXPECT_THAT(answers(), SizeIs(2));
+  EXPECT_EQ(changes().size(), told);
+}
+
+TEST_F(TranscriptUuids, WithAMessageItsAnswersGo) {  // WORK-U14
+  ask();
+  append(path(), call("a1", "t1", 1s) + answer("r1", "t1", "one", 2s));
+  advance(2s);
+  EXPECT_THAT(answers(), SizeIs(1));
+  advance(73h);
+  EXPECT_THAT(messages(), IsEmpty());
+  EXPECT_THAT(answers(), IsEmpty());
+  EXPECT_THAT(owners(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace perdure::transcript
