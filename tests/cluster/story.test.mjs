@@ -7,6 +7,7 @@ import {test} from "node:test";
 
 import {Daemon, until} from "../http/daemon.mjs";
 import {serve} from "../http/push_server.mjs";
+import {answered, results, said, Sessions} from "../http/sessions.mjs";
 
 import {engines} from "./engines.mjs";
 import {directory, perdure} from "./servers.mjs";
@@ -127,6 +128,31 @@ for (const {name, skip, start} of engines) {
     await verify(store);
     const again = await Daemon.start(t, {store});
     await check(again);
+    await verify(store);
+  });
+
+  test(`${name}: a long transcript is read whole, also by a daemon that follows a dead one`, {skip, timeout: 90_000}, async (t) => {
+    const {url: store} = await start(t);
+    const world = await Sessions.start(t, {store, args: ["--debounce-seconds", "0"]});
+    const transcript = world.transcript();
+    const uuids = Array.from({length: 20_000}, (_, i) => `m${i}`);
+    transcript.append(...uuids.map((uuid, i) => said(uuid, i, "x".repeat(300))));
+    // More than one transaction of etcd has room for.
+    transcript.append(
+        said("long", 20_001, "x".repeat(2_000_000)),
+        answered("call", 20_002, [{type: "tool_use", id: "t", name: "Bash", input: {}}]),
+        results("result", 20_003, {tool_use_id: "t", content: "y".repeat(200_000)}));
+    assert.ok(transcript.size > 8 << 20);
+    await world.start("s", transcript);
+    await until("it is being read", async () => (await world.key("s")).status === "running");
+    await world.daemon.restart();
+    await until(
+        "all is read", async () => (await world.session("s")).read.offset === transcript.size, 60_000);
+    const messages = await world.messages("s");
+    assert.deepEqual(messages.map((each) => each.uuid), [...uuids, "long", "call"]);
+    const [long, call] = messages.slice(-2);
+    assert.ok(long.cut && long.body.length >= 600_000, `${long.body.length} characters`);
+    assert.equal(call.tools[0].output.length, 50_000);
     await verify(store);
   });
 
