@@ -32,9 +32,10 @@ struct Batch {
   /// The stretch that was booked and has the entries, if there is one.
   std::shared_ptr<const Stretch> ahead;
 
-  // Whatever one more entry holds, it still fits into a batch that is not full.
+  // Into a batch that is not full one more entry fits, whatever it holds, and a message that is written anew because of
+  // it.
   bool full() const { return bytes_ >= room_ / 10 * 3; }
-  std::size_t message_bytes_max() const { return std::min<std::size_t>(1'000'000, room_ / 2); }
+  std::size_t message_bytes_max() const { return std::min<std::size_t>(1'000'000, room_ / 4); }
   /// Keeps what is worth keeping of it, within what a row has room for. What a tool answers goes to its call, if that
   /// is in the batch.
   void add(Entry entry);
