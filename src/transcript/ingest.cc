@@ -10,13 +10,12 @@ namespace perdure::transcript {
 namespace {
 
 constexpr std::string_view kTodoTool = "TodoWrite";
-constexpr std::size_t kMessageBytesMax = 1'000'000;
 /// A call or an answer takes no more than this besides its texts.
 constexpr std::size_t kToolBytes = 500;
 /// A message takes no more than this besides its texts, with the row of its uuid.
 constexpr std::size_t kEntryBytes = 1'000;
-/// What tools answered in one entry: it is stored in one transaction, with what is in the same batch.
-constexpr std::size_t kOutputsBytesMax = std::size_t{4} << 20;
+/// Holds as much as batches are made for.
+constexpr std::size_t kUsualTransaction = std::size_t{10} << 20;
 constexpr std::size_t kNameCharacters = 200;
 /// A prompt is noted when its hook comes, a moment after the transcript has it.
 constexpr Duration kHookLate = std::chrono::seconds(10);
@@ -30,10 +29,9 @@ bool cut_to(std::string& text, std::size_t& room) {
   return cut;
 }
 
-MessageRow row_of(const Entry& entry, std::uint64_t prompt) {
+MessageRow row_of(const Entry& entry, std::uint64_t prompt, std::size_t room) {
   MessageRow row{
       .uuid = entry.uuid, .is_user = entry.is_user, .body = entry.body, .thinking = entry.thinking, .prompt = prompt};
-  std::size_t room = kMessageBytesMax;
   row.cut = cut_to(row.body, room);
   row.cut |= cut_to(row.thinking, room);
   for (const ToolCall& tool : entry.tools) {
@@ -79,14 +77,14 @@ class Storing {
         prompts_.push_back({std::get<1>(*place), std::get<0>(*place), row.value});
   }
 
-  void store(const Entry& entry) {
+  void store(const Entry& entry, std::size_t bytes_max) {
     if (entry.at.value_or(now_) <= oldest_) return;
     for (const ToolResult& result : entry.results) keep_result(result);
     if (entry.body.empty() && entry.thinking.empty() && entry.tools.empty()) return;
     Bytes uuid = uuid_key(space_, entry.uuid);
     if (is_known(uuid)) return;
     std::int64_t at = to_ns(entry.at.value_or(now_));
-    MessageRow row = row_of(entry, prompt_of(entry));
+    MessageRow row = row_of(entry, prompt_of(entry), bytes_max);
     Bytes key = tuple::pack_onto(messages_key(data_), at, ++progress_.messages);
     if (std::ranges::any_of(row.tools, [](const ToolRow& tool) { return tool.name == kTodoTool; })) replace_todo(key);
     txn_.set(uuid, tuple::pack(number_, at, progress_.messages));
@@ -180,17 +178,26 @@ class Storing {
 
 }  // namespace
 
+/// A batch that is not quite full, the outputs and the texts of one more entry, and a message that is written anew
+/// because of it fit into a transaction.
+Batch::Batch(std::size_t transaction_bytes_max) {
+  if (transaction_bytes_max >= kUsualTransaction) return;
+  full_bytes_ = transaction_bytes_max / 8;
+  outputs_bytes_max_ = transaction_bytes_max * 3 / 10;
+  message_bytes_max_ = transaction_bytes_max / 4;
+}
+
 void Batch::add(Entry entry) {
   if (entry.kind == Entry::Kind::kTitle) title = std::move(entry.title);
   if (entry.kind != Entry::Kind::kMessage) return;
-  std::size_t room = kOutputsBytesMax;
+  std::size_t room = outputs_bytes_max_;
   std::size_t kept = 0;
   for (; kept < entry.results.size() && room > kToolBytes; ++kept) {
     room -= kToolBytes;
     entry.results[kept].cut |= cut_to(entry.results[kept].output, room);
   }
   entry.results.resize(kept);
-  bytes_ += entry.body.size() + entry.thinking.size() + kEntryBytes + (kOutputsBytesMax - room);
+  bytes_ += entry.body.size() + entry.thinking.size() + kEntryBytes + (outputs_bytes_max_ - room);
   for (const ToolCall& tool : entry.tools) bytes_ += kToolBytes + tool.input.size();
   entries.push_back(std::move(entry));
 }
@@ -208,7 +215,7 @@ void store_batch(Transaction& txn, std::string_view space, const std::string& id
   Storing storing(txn, space, number, now, all ? WallTime::min() : now - kMessagesKept);
   storing.find_prompts(batch.entries);
   if (!storing.has_prompt()) access.refuse({ErrorCode::kNotFound, "the session " + id + " has no prompt"});
-  for (const Entry& entry : batch.entries) storing.store(entry);
+  for (const Entry& entry : batch.entries) storing.store(entry, batch.message_bytes_max());
   std::uint64_t added = storing.finish(batch);
   if (!batch.title.empty()) {
     session->name = first_characters(batch.title, kNameCharacters);

@@ -23,11 +23,19 @@ struct Batch {
   Position position;
   std::uint64_t bytes_read = 0;
 
-  bool full() const { return bytes_ >= (std::size_t{3} << 20); }
+  /// For transactions that hold so much: each bound is a part of that, where it is little.
+  explicit Batch(std::size_t transaction_bytes_max = Limits{}.transaction_bytes_max);
+
+  bool full() const { return bytes_ >= full_bytes_; }
+  std::size_t message_bytes_max() const { return message_bytes_max_; }
   /// Keeps what is worth keeping of it, within what a row has room for.
   void add(Entry entry);
 
  private:
+  std::size_t full_bytes_ = std::size_t{3} << 20;
+  /// What tools answered in one entry: it is stored in one transaction, with what is in the same batch.
+  std::size_t outputs_bytes_max_ = std::size_t{4} << 20;
+  std::size_t message_bytes_max_ = 1'000'000;
   std::size_t bytes_ = 0;
 };
 

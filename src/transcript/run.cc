@@ -26,7 +26,7 @@ class Reading {
     EntryReader entries;
     std::uint64_t counted = 0;
     for (;;) {
-      auto batch = std::make_shared<Batch>();
+      auto batch = std::make_shared<Batch>(store_.limits().transaction_bytes_max);
       bool end = false;
       // A place is stored now and then also while there is nothing to keep, and the loss of the claim is noticed.
       while (!end && !batch->full() && lines.bytes_read() - counted < kBytesAtOnce) {
