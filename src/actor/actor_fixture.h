@@ -1,4 +1,4 @@
-// What the tests of actors have in common: a store in memory, a node that serves Counter, and looks at the rows.
+// What the tests of actors have in common: a store of their own, a node that serves Counter, and looks at the rows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include "actor/mailbox.h"
 #include "actor/rows.h"
 #include "actor/test_kinds.h"
+#include "store/store_test_util.h"
 #include "store/system_access.h"
 
 namespace perdure::actor {
@@ -17,7 +18,7 @@ using namespace std::chrono_literals;
 
 class ActorFixture : public ::testing::Test {
  protected:
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   Counter counter;
 
   static KindOptions quick() { return {.back_off = 1ms, .back_off_max = 2ms}; }
@@ -50,15 +51,6 @@ class ActorFixture : public ::testing::Test {
   static std::optional<ErrorCode> code_of(const R& result) {
     if (result) return std::nullopt;
     return result.error().code;
-  }
-  /// Looks until it is so; the tests' own patience.
-  template <class F>
-  bool eventually(F holds) {
-    for (int i = 0; i < 100'000; ++i) {
-      if (holds()) return true;
-      std::this_thread::yield();
-    }
-    return false;
   }
 };
 

@@ -187,6 +187,11 @@ void ActorsImpl::careful_from(std::uint64_t version) {
   }
 }
 
+bool ActorsImpl::is_told_of_deaths() {
+  const Capabilities& engine = StoreAccess::impl(store_).engine().capabilities();
+  return !engine.remote && !engine.far_reads;
+}
+
 Stamp ActorsImpl::identity() {
   MutexLock lock(mutex_);
   return identity_;

@@ -92,6 +92,9 @@ class ActorsImpl : public StorePart<ActorsImpl>, public TimedPart {
   /// Messages that were pushed up to this version may have killed a process.
   std::uint64_t careful_version() const { return careful_version_; }
   void careful_from(std::uint64_t version);
+  /// Whether the end of another process is known at once, and not only when its session has been silent for its TTL.
+  bool is_told_of_deaths();
+  std::size_t transaction_bytes_max() { return store_.limits().transaction_bytes_max; }
   /// Those of each message in order, until one of them halts or throws.
   void run_actions(std::vector<std::vector<Action>> actions, std::shared_ptr<Value> state);
   void warn(const std::string& what, const ActorId& actor);

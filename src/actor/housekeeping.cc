@@ -10,7 +10,6 @@ namespace perdure::actor {
 namespace {
 
 constexpr std::size_t kPromotedAtOnce = 30;
-/// Well below what a transaction may hold.
 constexpr std::size_t kPromotedBytes = 2'000'000;
 constexpr Duration kCollectEvery = std::chrono::minutes(10);
 constexpr Duration kRetry = std::chrono::milliseconds(200);
@@ -33,6 +32,7 @@ std::optional<WallTime> due_time(const Row& row) {
 }
 
 DueLoop<ActorsImpl>::Turn promote(Transaction& txn, WallTime now) {
+  SystemAccess access(txn);
   DueLoop<ActorsImpl>::Turn turn;
   std::size_t count = 0, bytes = 0;
   for (const Row& row : txn.get_range(tuple::extensions(due_prefix()), {.limit = kPromotedAtOnce + 1})) {
@@ -40,7 +40,7 @@ DueLoop<ActorsImpl>::Turn promote(Transaction& txn, WallTime now) {
       turn.next = due;
       break;
     }
-    turn.more = count == kPromotedAtOnce || bytes > kPromotedBytes;
+    turn.more = count == kPromotedAtOnce || bytes > kPromotedBytes || access.is_full();
     if (turn.more) break;
     ++count;
     bytes += row.value.size();

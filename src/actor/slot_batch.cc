@@ -15,6 +15,7 @@ constexpr unsigned kMissesBeforePush = 3;
 constexpr Duration kMissPauseMax = std::chrono::milliseconds(50);
 constexpr Duration kStorePause = std::chrono::milliseconds(50);
 constexpr Duration kStorePauseMax = std::chrono::seconds(2);
+constexpr Duration kLookAtOthersEvery = std::chrono::milliseconds(200);
 
 /// Whether an error of a transaction says nothing about the messages in it.
 bool is_of_the_store(ErrorCode code) {
@@ -148,15 +149,25 @@ bool Slots::careful(const Slot& slot, const Item& first) const {
 void Slots::look_at_mailbox(const SlotPtr& slot, const BatchPtr& batch) {
   if (batch->items.empty()) return drained(slot, batch);
   const Item& first = batch->items[0];
-  bool suspicious, begun_here;
+  bool suspicious, begun_here, leave;
   {
     MutexLock lock(mutex_);
     suspicious = careful(*slot, first);
     begun_here = judge_attempts(*slot, *batch);
+    leave = !begun_here && leave_to_others(*slot, *batch);
   }
   if (batch->attempts && batch->attempts->count >= slot->kind->options.attempts_max) {
     std::string text = batch->attempts->error;
     return bury_first(slot, batch, batch->attempts->count, {ErrorCode::kHandlerFailed, std::move(text)});
+  }
+  if (leave) {
+    After after;
+    {
+      MutexLock lock(mutex_);
+      slot->retry_at = home_.scheduler().now() + kLookAtOthersEvery;
+      after.swap(slot->drained);
+    }
+    return finish(slot, batch, std::move(after));
   }
   if (suspicious || batch->attempts) {
     // Alone, so that it is known which one it was.
@@ -187,6 +198,17 @@ bool Slots::judge_attempts(const Slot& slot, Batch& batch) const {
   if (died > 0) batch.attempts->error = "the process died while handling it";
   batch.attempts->begun = std::move(others);
   return begun_here;
+}
+
+/// Where nobody is told that a process has died, a session that has begun with the message may be one that it killed.
+/// Who went on regardless would die of it as well, before it has lived for long enough to know: for ever, if there is
+/// nobody else. Those who are alive are done with it or dead sooner than that.
+bool Slots::leave_to_others(Slot& slot, const Batch& batch) {
+  if (home_.is_told_of_deaths() || !batch.attempts || batch.attempts->begun.empty()) return false;
+  const Stamp first = batch.items[0].stamp;
+  SteadyTime now = home_.scheduler().now();
+  if (!slot.left_to_others || slot.left_to_others->first != first) slot.left_to_others.emplace(first, now);
+  return now < plus(slot.left_to_others->second, plus(home_.options().session.ttl, std::chrono::seconds(2)));
 }
 
 void Slots::begin_attempt(const SlotPtr& slot, const BatchPtr& batch) {

@@ -175,10 +175,11 @@ Slots::BatchPtr Slots::next_batch(Slot& slot, After& after) {
 void Slots::push_requests(Slot& slot, After& after) {
   if (slot.requests.empty()) return;
   // In parts that fit into a transaction, one after the other.
-  constexpr std::size_t kPartMessages = 256, kPartBytes = 2'000'000;
+  constexpr std::size_t kPartMessages = 256;
+  const std::size_t part_bytes = std::min<std::size_t>(2'000'000, home_.transaction_bytes_max() / 5);
   while (!slot.requests.empty()) {
     std::vector<Request> part;
-    for (std::size_t bytes = 0; !slot.requests.empty() && part.size() < kPartMessages && bytes < kPartBytes;) {
+    for (std::size_t bytes = 0; !slot.requests.empty() && part.size() < kPartMessages && bytes < part_bytes;) {
       bytes += slot.requests.front().message.encoded_size();
       part.push_back(std::move(slot.requests.front()));
       slot.requests.pop_front();

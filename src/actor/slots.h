@@ -82,6 +82,8 @@ class Slots {
     /// The message that this process noted before it began with it, and the session that it had then: it lives, so
     /// whatever came of that, it has not died of it.
     std::optional<std::pair<Stamp, Stamp>> begun;
+    /// The message that another has begun with whose fate is waited for, and since when.
+    std::optional<std::pair<Stamp, SteadyTime>> left_to_others;
     std::vector<Task> drained;
     std::optional<std::list<std::shared_ptr<Slot>>::iterator> idle;
   };
@@ -123,6 +125,8 @@ class Slots {
   void loaded(const SlotPtr& slot, const BatchPtr& batch, Result<Read> result) PERDURE_EXCLUDES(mutex_);
   /// What is known of the first message; whether this process has begun with it before.
   bool judge_attempts(const Slot& slot, Batch& batch) const PERDURE_REQUIRES(mutex_);
+  /// Whether the first message is to be left alone for now: others have begun with it, and may have died of it.
+  bool leave_to_others(Slot& slot, const Batch& batch) PERDURE_REQUIRES(mutex_);
   void look_at_mailbox(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);
   void handle(const SlotPtr& slot, const BatchPtr& batch);
   void overran(const SlotPtr& slot, const BatchPtr& batch) PERDURE_EXCLUDES(mutex_);

@@ -8,6 +8,7 @@
 #include "actor/state_codec.h"
 #include "perdure/store.h"
 #include "perdure/tuple.h"
+#include "store/store_test_util.h"
 
 namespace perdure::actor {
 namespace {
@@ -16,7 +17,7 @@ using List = Value::List;
 using Map = Value::Map;
 
 TEST(StateCodecStore, WhatIsAppliedInOneTransactionIsReadInTheNext) {
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   Bytes prefix = tuple::pack("actor", 7);
   List items;
   for (int i = 0; i < 20; ++i) items.push_back(Map{{"id", std::to_string(i)}, {"n", i}});

@@ -10,6 +10,7 @@
 #include "queue/emit.h"
 #include "queue/queue_fixture.h"
 #include "runtime/latch.h"
+#include "store/store_test_util.h"
 
 namespace perdure::debounce {
 namespace {
@@ -66,6 +67,15 @@ TEST_F(DebounceAdmin, ADocumentIsSavedOnceForManyKeystrokes) {
   EXPECT_LT(saved, 100);
   EXPECT_TRUE(eventually([&] { return debouncers.key("save", "document")->status == KeyStatus::kIdle; }));
   EXPECT_TRUE(queue.close());
+}
+
+TEST_F(DebounceAdmin, LargeWindowsThatAreDueTogetherAreRunInPartsThatFit) {
+  Queue queue = open();
+  ASSERT_TRUE(debouncers.set("save", {.window = 300ms}));
+  ASSERT_TRUE(debouncers.handle(queue, "save", [](DebounceRun&) {}));
+  for (int i = 0; i < 8; ++i)
+    ASSERT_TRUE(debouncers.touch("save", std::to_string(i), Value(std::string(400'000, 'x'))));
+  EXPECT_TRUE(eventually([&] { return info(queue, "save").completed == 8; })) << info(queue, "save").completed;
 }
 
 TEST_F(DebounceAdmin, HandlersMayReturnWhatTheyLike) {
@@ -242,7 +252,7 @@ TEST_F(DebounceAdmin, TouchesAreAnsweredWhenTheStoreIsClosed) {
   ASSERT_TRUE(store.close());
   EXPECT_EQ(code_of(debouncers.touch("save", "a")), ErrorCode::kClosed);
   EXPECT_EQ(code_of(Debouncers::open(store)), ErrorCode::kClosed);
-  store = *Store::open("memory:");
+  store = fresh_store();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The leader and those who wait: times, keep-alives, foreign writes, faults, and the end of following.
 #include "debounce/tick_fixture.h"
+#include "store/store_test_util.h"
 
 namespace perdure::debounce {
 namespace {
@@ -8,8 +9,8 @@ class TickLeader : public TickFixture {
  protected:
   std::string refused(TickOptions options, Duration max_age = 5s) {
     Script script;
-    auto store = Store::open("memory:");
-    auto opened = Tick::open(*store, std::make_shared<FakeLeadership>(script, max_age), std::move(options),
+    Store store = fresh_store();
+    auto opened = Tick::open(store, std::make_shared<FakeLeadership>(script, max_age), std::move(options),
                              {.pending = [](const std::string&) { return Pending::kNothing; },
                               .run = [](TickRun&) -> Result<void> { return {}; }});
     return opened ? "" : opened.error().message;
@@ -291,8 +292,8 @@ TEST_F(TickLeader, AFaultIsLoggedWithItsKeyAndCount) {
     if (record.component == "tick") lines.push_back(line);
   };
   Script script;
-  auto store = Store::open("memory:", options);
-  auto opened = Tick::open(*store, std::make_shared<FakeLeadership>(script, 5s), {.name = "dvu"},
+  Store store = fresh_store(options);
+  auto opened = Tick::open(store, std::make_shared<FakeLeadership>(script, 5s), {.name = "dvu"},
                            {.pending = [](const std::string&) { return Pending::kNothing; },
                             .run = [](TickRun&) -> Result<void> { return {}; }});
   ASSERT_TRUE(opened && opened->follow(kKey));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "perdure/tick.h"
+#include "store/store_test_util.h"
 
 namespace perdure {
 namespace {
@@ -53,7 +54,7 @@ class TickReal : public ::testing::Test {
             }};
   }
 
-  Store store_ = Store::open("memory:").value();
+  Store store_ = fresh_store();
   std::optional<Tick> tick_;
 };
 

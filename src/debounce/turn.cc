@@ -11,7 +11,7 @@ namespace {
 /// They may have values of a megabyte.
 constexpr std::size_t kEndsAtOnce = 32;
 constexpr std::size_t kHeldAtOnce = 128;
-/// Of events, well below what a transaction may hold.
+/// Of events.
 constexpr std::size_t kBytesAtOnce = 2'000'000;
 
 /// Beyond what a WallTime can say, the end of it will do: the loop looks again long before.
@@ -32,7 +32,7 @@ class Turn {
   }
 
  private:
-  bool is_full() const { return bytes_ >= kBytesAtOnce; }
+  bool is_full() const { return bytes_ >= kBytesAtOnce || SystemAccess(txn_).is_full(); }
 
   /// The first rows of a table, without those that are skipped: one more than will be seen to.
   std::vector<Row> rows_of(const Bytes& prefix, std::size_t most) {

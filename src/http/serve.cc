@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -19,6 +18,7 @@
 #include "http/server.h"
 #include "http/spool_taker.h"
 #include "runtime/latch.h"
+#include "store/store_access.h"
 #include "store/store_url.h"
 
 namespace perdure {
@@ -61,19 +61,16 @@ void allow_many_connections() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Where the store is, and whether it has been there before.
+/// Where the store is.
 struct Place {
   std::string url;
   std::string directory;
-  bool is_new = false;
 };
 
 Place find_place(const std::string& store) {
   constexpr std::string_view kLmdb = "lmdb:";
-  if (!store.starts_with(kLmdb)) return {without_password(store), "", store == "memory:"};
+  if (!store.starts_with(kLmdb)) return {without_password(store), ""};
   std::string directory = store.substr(kLmdb.size());
-  struct stat found{};
-  bool is_new = ::stat((directory + "/data.mdb").c_str(), &found) != 0;
   // The parts of the path that are there: what is to be made stays as it was written.
   if (char* whole = ::realpath(directory.c_str(), nullptr)) {
     directory = whole;
@@ -81,7 +78,7 @@ Place find_place(const std::string& store) {
   } else if (char here[PATH_MAX]; !directory.starts_with("/") && ::getcwd(here, sizeof here)) {
     directory = std::string(here) + "/" + (directory.starts_with("./") ? directory.substr(2) : directory);
   }
-  return {std::string(kLmdb) + directory, directory, is_new};
+  return {std::string(kLmdb) + directory, directory};
 }
 
 /// The first daemon of a directory has the plain name, others their number behind it; clients try all of them.
@@ -152,15 +149,16 @@ LogLevel log_level(const std::string& name) {
   return name == "warning" ? LogLevel::kWarning : LogLevel::kInfo;
 }
 
-void say_ready(const ServeOptions& options, const Place& place, const Server& server, const std::string& socket) {
+void say_ready(const ServeOptions& options, const Place& place, Node& node, const Server& server) {
   std::string where;
   if (server.port() != 0) {
     std::string host = options.listen.substr(0, options.listen.rfind(':'));
     where = "http://" + host + ":" + std::to_string(server.port());
   }
-  if (!socket.empty()) where += (where.empty() ? "" : " and ") + ("unix://" + socket);
+  if (const std::string& socket = server.socket(); !socket.empty())
+    where += (where.empty() ? "" : " and ") + ("unix://" + socket);
   std::printf("perdure %s\nstore %s%s\nlistening on %s\n", PERDURE_VERSION, place.url.c_str(),
-              place.is_new ? " (new store)" : "", where.c_str());
+              StoreAccess::impl(node.store()).engine().was_new() ? " (new store)" : "", where.c_str());
   std::fflush(stdout);
 }
 
@@ -201,7 +199,7 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
   auto server = start_server(io, options, place, api);
   Result<void> result;
   if (server) {
-    say_ready(options, place, **server, (*server)->socket());
+    say_ready(options, place, **node, **server);
     spool_taker.start();
     int signal = signals.wait();
     log(sink, LogLevel::kInfo, "stopping", {{"signal", signal == SIGINT ? "INT" : "TERM"}});

@@ -2,6 +2,7 @@
 #include "actor/test_kinds.h"
 #include "node/node_fixture.h"
 #include "session/cancel_source.h"
+#include "store/store_test_util.h"
 
 namespace perdure {
 namespace {
@@ -213,7 +214,7 @@ TEST_F(NodeAdvance, ClosingEndsOneThatIsUnderWay) {
 TEST_F(NodeAdvance, WhatCannotBeIsRefused) {
   EXPECT_EQ(code_of(node->advance(-1s)), ErrorCode::kInvalidArgument);
   EXPECT_EQ(node->now(), kStart);
-  auto passing = open({.store = "memory:"});
+  auto passing = open({.store = fresh_store_url()});
   EXPECT_EQ(code_of(passing->advance(1s)), ErrorCode::kInvalidArgument);
 }
 

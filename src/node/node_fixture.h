@@ -13,6 +13,7 @@
 
 #include "base/rfc3339.h"
 #include "node/node.h"
+#include "store/store_test_util.h"
 
 namespace perdure {
 
@@ -47,8 +48,9 @@ class NodeFixture : public ::testing::Test {
   }
   /// One whose time stands still at kStart.
   static std::unique_ptr<Node> open_still(Dispatch dispatch = Dispatch::kOn) {
-    return open(
-        {.store = "memory:", .store_options = {.clock = std::make_shared<TestClock>(kStart)}, .dispatch = dispatch});
+    return open({.store = fresh_store_url(),
+                 .store_options = {.clock = std::make_shared<TestClock>(kStart)},
+                 .dispatch = dispatch});
   }
   /// The time of day, in store time: "00:05:00.000".
   static std::string clock_of(Node& node) { return format_rfc3339(node.now()).substr(11, 12); }
@@ -56,14 +58,6 @@ class NodeFixture : public ::testing::Test {
   static std::optional<ErrorCode> code_of(const R& result) {
     if (result) return std::nullopt;
     return result.error().code;
-  }
-  template <class F>
-  static bool eventually(F holds) {
-    for (int i = 0; i < 1'000'000; ++i) {
-      if (holds()) return true;
-      std::this_thread::yield();
-    }
-    return false;
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include "node/node_fixture.h"
 #include "perdure/changes.h"
+#include "store/store_test_util.h"
 
 namespace perdure::transcript {
 
@@ -33,7 +34,7 @@ class TranscriptNode : public NodeFixture {
     fs::remove_all(directory);
   }
   void SetUp() override {
-    NodeOptions options{.store = "memory:"};
+    NodeOptions options{.store = fresh_store_url()};
     options.store_options.clock = std::make_shared<TestClock>(kStart);
     options.store_options.changes_kept = std::chrono::hours(24 * 365);
     options.store_options.log = [this](const LogRecord& record) {

@@ -112,9 +112,10 @@ Part redrive_some(Transaction& txn, std::string_view space, std::string_view wor
     if (event && event->row.state == Stored::kDead && event->row.names().worker == worker)
       dead.push_back(std::move(*event));
   }
+  SystemAccess access(txn);
   std::size_t bytes = 0;
   for (Loaded& event : dead) {
-    if (bytes > kBytesAtOnce) {
+    if (bytes > kBytesAtOnce || (part.count > 0 && access.is_full())) {
       part.more = true;
       break;
     }

@@ -98,6 +98,9 @@ class Entries {
   bool left_out_ = false;
 };
 
+/// What a claim writes at most, and what its transaction writes besides: counts, held claims, an answer that is kept.
+constexpr std::size_t kClaimRoom = 256 << 10;
+
 enum class Claiming { kClaimed, kPassedOver, kTooLarge };
 
 Claiming claim_one(WorkerTable& table, const Row& entry, const ClaimRequest& request, std::size_t& bytes,
@@ -110,7 +113,8 @@ Claiming claim_one(WorkerTable& table, const Row& entry, const ClaimRequest& req
     return Claiming::kPassedOver;
   }
   bytes += names.apart_bytes + event->row.given().size();
-  if (bytes > request.bytes_max && !result.events.empty()) return Claiming::kTooLarge;
+  bool full = bytes > request.bytes_max || SystemAccess(table.txn()).room() < kClaimRoom;
+  if (full && !result.events.empty()) return Claiming::kTooLarge;
   table.leave(*event);
   std::uint32_t order = table.enter_running(*event, request.claimant);
   result.events.push_back({std::move(*event), order, 0});

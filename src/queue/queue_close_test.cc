@@ -1,5 +1,6 @@
 // The ends of a node: closing, dropping, a store that is closed first, handlers that are replaced.
 #include "queue/queue_fixture.h"
+#include "store/store_test_util.h"
 
 namespace perdure::queue {
 namespace {
@@ -153,7 +154,7 @@ TEST_F(QueueClose, TheLastHandleMayGoInAHandlerOrInACallback) {
 }
 
 TEST_F(QueueClose, AStoreThatClosesFirstIsFine) {
-  Store own = *Store::open("memory:");
+  Store own = fresh_store();
   Queue queue = *Queue::open(own);
   ASSERT_TRUE(queue.work("mail", held()));
   ASSERT_TRUE(queue.emit("mail", 1));
@@ -186,7 +187,7 @@ TEST_F(QueueClose, WhoWaitsIsAnsweredWhenTheNodeGoes) {
   };
   auto store_first = std::make_shared<Answers>(), dropped = std::make_shared<Answers>();
   {
-    Store own = *Store::open("memory:");
+    Store own = fresh_store();
     Queue queue = *Queue::open(own);
     ask(queue, store_first);
     ASSERT_TRUE(own.close());

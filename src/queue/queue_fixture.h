@@ -1,4 +1,4 @@
-// What the tests of the queue have in common: a store in memory, and looks at it.
+// What the tests of the queue have in common: a store of their own, and looks at it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 
 #include "perdure/queue.h"
 #include "queue/queue_test_check.h"
+#include "store/store_test_util.h"
 
 namespace perdure::queue {
 
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 
 class QueueFixture : public ::testing::Test {
  protected:
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
 
   void TearDown() override {
     auto wrong = store.read([](Reader& reader) { return RowCheck::run(reader); });
@@ -31,16 +32,6 @@ class QueueFixture : public ::testing::Test {
   static std::optional<ErrorCode> code_of(const R& result) {
     if (result) return std::nullopt;
     return result.error().code;
-  }
-  /// Looks until it is so; the tests' own patience. A read between the looks lets others go on, and takes a while.
-  template <class F>
-  bool eventually(F holds) {
-    for (int i = 0; i < 500'000; ++i) {
-      if (holds()) return true;
-      (void)store.read([](Reader& reader) { return reader.get("nothing"); });
-      std::this_thread::yield();
-    }
-    return false;
   }
   /// Its result; nothing, with what was wrong, if it did not end that way.
   static EndedEvent ended(Queue& queue, const Uuid& id) {

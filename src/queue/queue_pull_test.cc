@@ -110,5 +110,18 @@ TEST_F(QueuePull, WhatIsWrittenWithAClaimIsWrittenOnlyIfSomethingIsClaimedAndWit
   EXPECT_EQ(claims(), 1);
 }
 
+TEST_F(QueuePull, AThousandAreClaimedInAsManyPartsAsTheEngineNeeds) {
+  Queue queue = open();
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(queue.emit_many(std::vector<NewEvent>(200, {"hand", Value(std::string(950, 'x')), {}})));
+  std::size_t claimed = 0;
+  while (claimed < 1'000) {
+    auto part = queue.claim("hand", {.max = 1'000});
+    ASSERT_TRUE(part) << to_string(part.error());
+    ASSERT_FALSE(part->empty()) << claimed;
+    claimed += part->size();
+  }
+}
+
 }  // namespace
 }  // namespace perdure::queue

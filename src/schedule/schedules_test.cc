@@ -1,4 +1,4 @@
-// What the calls do, on a store in memory and the clock of the machine.
+// What the calls do, on a store of their own and the clock of the machine.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include "perdure/queue.h"
 #include "perdure/schedule.h"
 #include "schedule/rows.h"
+#include "store/store_test_util.h"
 #include "store/system_access.h"
 
 namespace perdure::schedule {
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 
 class SchedulesTest : public ::testing::Test {
  protected:
-  Store store_ = *Store::open("memory:");
+  Store store_ = fresh_store();
   Queue queue_ = *Queue::open(store_);
   /// Changes schedules, and fires none.
   Schedules still_ = *Schedules::open(store_, {.trigger = false});
@@ -48,15 +49,6 @@ class SchedulesTest : public ::testing::Test {
         .value();
   }
   std::uint64_t events(const std::string& worker = "mail") { return queue_.worker(worker)->total; }
-  /// Looks until it is so; the tests' own patience.
-  template <class F>
-  bool eventually(F holds) {
-    for (int i = 0; i < 100'000; ++i) {
-      if (holds()) return true;
-      std::this_thread::yield();
-    }
-    return false;
-  }
 };
 
 // DARK-U11, DARK-39
@@ -282,20 +274,8 @@ class Metrics : public MetricsSink {
   std::atomic<std::uint64_t> missed = 0;
 };
 
-TEST(SchedulesReport, WhatWasMissedIsCountedAndLogged) {
-  auto metrics = std::make_shared<Metrics>();
-  std::atomic<int> records = 0;
-  std::binary_semaphore told(0);
-  Store store = *Store::open("memory:", {.log =
-                                             [&](const LogRecord& record) {
-                                               if (record.component != "schedule") return;
-                                               if (++records == 1) told.release();
-                                               EXPECT_EQ(record.message, "times of a schedule were missed");
-                                             },
-                                         .metrics = metrics});
-  Schedules schedules = *Schedules::open(store, {.trigger = false});
-  ASSERT_TRUE(schedules.set("s", {.every = "60s", .worker = "mail"}));
-  // As if it had been set an hour ago.
+/// As if the schedule had been set an hour ago.
+void set_back(Store& store) {
   ASSERT_TRUE(store.transact([](Transaction& txn) {
     SystemAccess access(txn);
     auto before = read_schedule(txn, "default", "s");
@@ -304,6 +284,30 @@ TEST(SchedulesReport, WhatWasMissedIsCountedAndLogged) {
     after.next = after.first;
     write_schedule(txn, "default", "s", before, after);
   }));
+}
+
+TEST_F(SchedulesTest, LargeEventsThatWereMissedAreMadeUpForInPartsThatFit) {
+  ASSERT_TRUE(still_.set(
+      "s", {.every = "60s", .worker = "mail", .value = Value(std::string(60'000, 'x')), .missed = Missed::kAll}));
+  set_back(store_);
+  still_.release();
+  EXPECT_TRUE(eventually([&] { return events() == 61; })) << events();
+}
+
+TEST(SchedulesReport, WhatWasMissedIsCountedAndLogged) {
+  auto metrics = std::make_shared<Metrics>();
+  std::atomic<int> records = 0;
+  std::binary_semaphore told(0);
+  Store store = fresh_store({.log =
+                                 [&](const LogRecord& record) {
+                                   if (record.component != "schedule") return;
+                                   if (++records == 1) told.release();
+                                   EXPECT_EQ(record.message, "times of a schedule were missed");
+                                 },
+                             .metrics = metrics});
+  Schedules schedules = *Schedules::open(store, {.trigger = false});
+  ASSERT_TRUE(schedules.set("s", {.every = "60s", .worker = "mail"}));
+  set_back(store);
   schedules.release();
   told.acquire();
   EXPECT_EQ(metrics->missed, 60U);

@@ -16,7 +16,6 @@ constexpr std::size_t kLookedAtOnce = 256;
 constexpr std::size_t kEventsAtOnce = 256;
 /// So that one that has thousands to catch up with does not keep others waiting.
 constexpr std::size_t kEventsOfEach = 32;
-/// Well below what a transaction may hold.
 constexpr std::size_t kBytesAtOnce = 2'000'000;
 constexpr Duration kTryAgain = std::chrono::seconds(10);
 
@@ -47,7 +46,10 @@ bool was_emitted(Transaction& txn, std::string_view space, const Uuid& id) {
 
 class Ticker {
  public:
-  Ticker(Transaction& txn, Zones& zones, WallTime now) : txn_(txn), zones_(zones), now_(now) {}
+  Ticker(Transaction& txn, Zones& zones, WallTime now) : txn_(txn), zones_(zones), now_(now) {
+    // Half of it for values, the rest for what events take besides.
+    budget_.bytes = std::min(kBytesAtOnce, SystemAccess(txn).room() / 2);
+  }
 
   TickTurn run() {
     auto rows = txn_.get_range(tuple::extensions(timetable()), {.limit = kLookedAtOnce + 1});

@@ -150,8 +150,14 @@ CaughtUp catch_up(Transaction& txn, const Place& place, std::size_t most) {
   while (behind && !tail.full(most) && tail.last != UINT64_MAX) {
     std::size_t page = tail.entries == 0 ? 1 : kCatchUpPage;
     auto rows = txn.get_range(place.log_from(tail.last + 1), {.limit = page});
-    for (const Row& row : rows) tail.take(txn, place, row);
     behind = rows.size() == page;
+    for (const Row& row : rows) {
+      if (tail.full(most)) {
+        behind = true;
+        break;
+      }
+      tail.take(txn, place, row);
+    }
   }
   if (tail.last == UINT64_MAX) behind = false;
   if (tail.entries == 0) return {offset, false};

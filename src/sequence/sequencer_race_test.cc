@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "perdure/sequence.h"
+#include "store/store_test_util.h"
 
 namespace perdure::sequence {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kRepetitions = 1'000;
 
 /// SEQ-U11: events, flushes, actualizing and looks at the status, while all is stored behind them at once.
 TEST(SequencerRace, NothingIsHandedOutTwiceAndNothingRaces) {
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   Sequences sequences = *Sequences::open(store);
   ASSERT_TRUE(sequences.set("p", {.types = {{"shop", {{"invoice", 1}, {"order", 100}}}}}));
   Session session = *Session::open(store);
@@ -87,7 +88,7 @@ constexpr SeqId kSeq{1};
 template <class F>
 void refuses_next_when(F end) {
   for (int i = 0; i < kRepetitions / 10; ++i) {
-    Store store = *Store::open("memory:");
+    Store store = fresh_store();
     SequencerParams params{.kinds = {{kKind, {{kSeq, 1}}}}};
     params.retry = 0ms;
     Sequencer sequencer = Sequencer::open(store, params, std::make_shared<Unreachable>()).value();
@@ -122,7 +123,7 @@ TEST(SequencerRace, CloseWakesWhoWaits) {
     void write(std::vector<SeqValue>, LogOffset, Done<void>) override {}
     void scan_log(LogOffset, Batcher, Done<void>) override {}
   };
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   Sequencer sequencer = Sequencer::open(store, {}, std::make_shared<Silent>()).value();
   EXPECT_FALSE(sequencer.wait_ready(1ms));
   // Gone when the next one waits in its place.
@@ -149,7 +150,7 @@ TEST(SequencerRace, CloseDoesNotWaitForACallThatDoesNotReturn) {
     void write(std::vector<SeqValue>, LogOffset, Done<void>) override {}
     void scan_log(LogOffset, Batcher, Done<void>) override {}
   };
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   auto storage = std::make_shared<Stuck>();
   Sequencer sequencer = Sequencer::open(store, {}, storage).value();
   storage->entered.wait();

@@ -86,7 +86,8 @@ std::optional<std::vector<Appended>> SequencesImpl::try_append(Transaction& txn,
   PartitionPtr partition = in_txn(txn, this->partition(txn, place));
   refuse_if_owned(txn, place);
   auto [last, behind] = sequence::catch_up(txn, place, behind_max);
-  if (behind) return std::nullopt;
+  // What was caught up with is committed alone if it leaves too little room.
+  if (behind || access.is_full()) return std::nullopt;
   return sequence::append_all(txn, place, *partition, last, events, now());
 }
 

@@ -8,6 +8,7 @@
 #include "session/change_reader.h"
 #include "session/changes_test_text.h"
 #include "store/store_access.h"
+#include "store/store_test_util.h"
 #include "store/system_access.h"
 
 namespace perdure {
@@ -39,11 +40,14 @@ class ChangesTest : public ::testing::Test {
   }
   WallTime now() { return StoreAccess::impl(store_).scheduler().wall_now(); }
   Changes open(ChangesOptions options = {.trim = false}) { return Changes::open(store_, std::move(options)).value(); }
+  /// All of perdure's own, but for the one by which a handle on a server finds out about commits with lost answers.
   std::vector<Row> rows() {
-    return *store_.transact([](Transaction& txn) {
+    auto found = *store_.transact([](Transaction& txn) {
       SystemAccess access(txn);
       return txn.get_range(KeyRange{Bytes(kSystemKeys), {}});
     });
+    std::erase_if(found, [](const Row& row) { return row.key.starts_with(Bytes(kSystemKeys) + "batch/"); });
+    return found;
   }
   static std::vector<std::string> names_of(const ChangePage& page) {
     std::vector<std::string> names;
@@ -65,19 +69,17 @@ class ChangesTest : public ::testing::Test {
   }
   /// Waits for a turn of the trimming to have cleared something.
   void await_trim(Changes& changes, const std::string& first_left) {
-    for (int i = 0; i < 500'000; ++i) {
+    EXPECT_TRUE(eventually([&] {
       auto page = changes.read({.limit = 1});
-      if (first_left.empty() ? page->changes.empty() : names_of(*page) == std::vector{first_left}) return;
-      std::this_thread::yield();
-    }
-    ADD_FAILURE() << "nothing was cleared";
+      return first_left.empty() ? page->changes.empty() : names_of(*page) == std::vector{first_left};
+    })) << "nothing was cleared";
   }
 
   Store store_ = store_with_feed();
 };
 
 TEST_F(ChangesTest, WithTheFeedOffThereIsNoRowAtAll) {
-  store_ = *Store::open("memory:");
+  store_ = fresh_store();
   note({"a", "b"});
   Changes changes = open({});
   EXPECT_THAT(rows(), IsEmpty());
@@ -284,7 +286,7 @@ TEST_F(ChangesTest, ManyOldRowsAreClearedInSeveralTurns) {
 }
 
 TEST_F(ChangesTest, ACursorOfBeforeTheFeedWasBegunIsAGap) {
-  store_ = *Store::open("memory:", {.changes_kept = 1h});
+  store_ = fresh_store({.changes_kept = 1h});
   std::string before = session::ChangePosition{}.cursor();
   Changes changes = open();
   auto page = changes.read({.after = before});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perdure/changes.h"
+#include "store/store_test_util.h"
 
 namespace perdure {
 
@@ -41,8 +42,8 @@ inline std::vector<std::string> all_changes(Store& store, const std::string& spa
 }
 
 /// A store that writes the feed, which has begun.
-inline Store store_with_feed(const std::string& url = "memory:") {
-  Store store = Store::open(url, {.changes_kept = std::chrono::hours(1)}).value();
+inline Store store_with_feed() {
+  Store store = fresh_store({.changes_kept = std::chrono::hours(1)});
   EXPECT_TRUE(Changes::open(store, {.trim = false}));
   return store;
 }

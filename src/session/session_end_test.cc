@@ -7,6 +7,7 @@
 #include "runtime/latch.h"
 #include "session/rows.h"
 #include "session/session_access.h"
+#include "store/store_test_util.h"
 #include "store/system_access.h"
 
 namespace perdure {
@@ -59,7 +60,7 @@ class SessionEnd : public ::testing::Test {
     ASSERT_TRUE(ended);
   }
 
-  Store store_ = *Store::open("memory:");
+  Store store_ = fresh_store();
 };
 
 TEST_F(SessionEnd, ClosingTheStoreAnswersWhoWaitsForALease) {
@@ -85,7 +86,7 @@ TEST_F(SessionEnd, ClosingTheStoreAnswersWhoWaitsForAStop) {
 
 TEST_F(SessionEnd, ClosingTheStoreInTheMiddleAnswersEverybody) {
   for (int turn = 0; turn < 30; ++turn) {
-    Store store = *Store::open("memory:");
+    Store store = fresh_store();
     Session session = *Session::open(store);
     Answer<Lease> leases[8];
     Answer<void> released, stopped;
@@ -234,7 +235,7 @@ TEST_F(SessionEnd, OnLostMayReopenTheSession) {
 }
 
 TEST_F(SessionEnd, ASessionKeepsItsStoreOpen) {
-  auto store = std::make_optional(*Store::open("memory:"));
+  auto store = std::make_optional(fresh_store());
   Session session = *Session::open(*store);
   store.reset();
   auto lease = session.acquire("x");

@@ -7,6 +7,7 @@
 #include "perdure/testing.h"
 #include "runtime/latch.h"
 #include "session/rows.h"
+#include "store/store_test_util.h"
 #include "store/system_access.h"
 
 namespace perdure {
@@ -269,7 +270,7 @@ class KeeperThreads : public ::testing::Test {
 };
 
 TEST_F(KeeperThreads, RefusesWhatASessionRefuses) {
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   std::optional<ErrorCode> code;
   SessionKeeper::open(store, {.ttl = 1s, .renew = 1s},
                       [&](Result<std::shared_ptr<SessionKeeper>> keeper) { code = keeper.error().code; });
@@ -280,7 +281,7 @@ TEST_F(KeeperThreads, RefusesWhatASessionRefuses) {
 }
 
 TEST_F(KeeperThreads, ClosingTheStoreEndsIt) {
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   auto keeper = open(store);
   std::atomic<int> over = 0;
   keeper->add_listener({.over = [&] { ++over; }});
@@ -297,7 +298,7 @@ TEST_F(KeeperThreads, ClosingTheStoreEndsIt) {
 }
 
 TEST_F(KeeperThreads, MayOutliveTheLastHandleOfItsStore) {
-  auto store = std::make_optional(*Store::open("memory:"));
+  auto store = std::make_optional(fresh_store());
   auto keeper = open(*store);
   auto session = keeper->current();
   store.reset();
@@ -309,7 +310,7 @@ TEST_F(KeeperThreads, MayOutliveTheLastHandleOfItsStore) {
 
 TEST_F(KeeperThreads, ClosingTheStoreInTheMiddleAnswersEverybody) {
   for (int turn = 0; turn < 60; ++turn) {
-    Store store = *Store::open("memory:");
+    Store store = fresh_store();
     auto keeper = open(store);
     auto heard = std::make_shared<std::atomic<int>>(0);
     keeper->add_listener({.opened = [heard](const auto&) { ++*heard; }, .over = [heard] { --*heard; }});
@@ -330,7 +331,7 @@ TEST_F(KeeperThreads, ClosingTheStoreInTheMiddleAnswersEverybody) {
 }
 
 TEST_F(KeeperThreads, LossesAndListenersFromManySidesStayInOrder) {
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   auto keeper = open(store);
   struct Order {
     std::atomic<int> depth = 0, opened = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/latch.h"
+#include "store/store_test_util.h"
 
 namespace perdure {
 namespace {
@@ -32,7 +33,7 @@ class SessionTest : public ::testing::Test {
     return store_.verify()->rows;
   }
 
-  Store store_ = *Store::open("memory:");
+  Store store_ = fresh_store();
 };
 
 TEST_F(SessionTest, ALeaseIsHeldByOneSessionAtATime) {
@@ -206,7 +207,7 @@ TEST_F(SessionTest, RefusesNamesThatCannotBe) {
 TEST_F(SessionTest, RefusesATokenOfAnotherStore) {
   Session session = open();
   auto lease = session.acquire("x");
-  Store other = *Store::open("memory:");
+  Store other = fresh_store();
   auto elsewhere = Session::open(other);
   ASSERT_TRUE(elsewhere->acquire("x"));
   std::size_t before = other.verify()->rows;

@@ -5,6 +5,7 @@
 #include "perdure/store.h"
 #include "runtime/latch.h"
 #include "sim/sim_scheduler.h"
+#include "store/store_test_util.h"
 
 namespace perdure {
 namespace {
@@ -91,7 +92,7 @@ TEST_F(StoreClockTest, StandsStillAtTheEndOfTime) {
 }
 
 TEST(StoreClockRow, HoldsTheLatestTimeThatWasActedUpon) {
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   auto read = [&] { return store.read([](Reader& reader) { return StoreClock::read(reader); }).value(); };
   EXPECT_EQ(read(), WallTime{});
   for (auto [time, expected] : std::vector<std::pair<Duration, Duration>>{{5s, 5s}, {3s, 5s}, {5s, 5s}, {8s, 8s}}) {
@@ -101,7 +102,7 @@ TEST(StoreClockRow, HoldsTheLatestTimeThatWasActedUpon) {
 }
 
 TEST(StoreClockRow, DoesNotGoBackInATransactionThatWasOvertaken) {
-  Store store = *Store::open("memory:");
+  Store store = fresh_store();
   int runs = 0;
   auto done = store.transact([&](Transaction& txn) {
     StoreClock::advance(txn, WallTime(5s));

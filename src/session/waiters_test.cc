@@ -6,6 +6,7 @@
 
 #include "perdure/session.h"
 #include "runtime/latch.h"
+#include "store/store_test_util.h"
 
 namespace perdure {
 namespace {
@@ -23,7 +24,7 @@ class Waiters : public ::testing::Test {
     return std::move(*session);
   }
 
-  Store store_ = *Store::open("memory:");
+  Store store_ = fresh_store();
 };
 
 TEST_F(Waiters, ThousandsForOneNameAreServedInOrder) {

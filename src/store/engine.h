@@ -134,6 +134,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual const Capabilities& capabilities() const = 0;
+  /// Whether there was nothing when it was opened, so that the store was made then: for people who are told so.
+  virtual bool was_new() const { return false; }
 
   virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
   /// Whether everything that the snapshot with this epoch shows is durable, and was the newest that there is when it

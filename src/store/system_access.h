@@ -26,6 +26,11 @@ class SystemAccess {
   /// feed is off.
   void note(const ChangeNote& change);
   bool notes() const;
+  /// How many bytes the transaction may still write. Engines differ in how much one holds, so work that is done in
+  /// parts ends a part by this, and not by what most of them hold.
+  std::size_t room() const;
+  /// Whether something as large as a row may be, with what is written beside it, might find no room any more.
+  bool is_full() const;
   /// For the host's histograms, if the transaction commits.
   void observe(Metric metric, Duration duration);
   SystemAccess(const SystemAccess&) = delete;

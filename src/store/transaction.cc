@@ -38,6 +38,16 @@ void SystemAccess::observe(Metric metric, Duration duration) {
   state_.observed_.emplace_back(metric, duration);
 }
 
+std::size_t SystemAccess::room() const {
+  std::size_t max = state_.engine_.capabilities().limits.transaction_bytes_max, written = state_.writes_.bytes();
+  return max - std::min(max, written);
+}
+
+bool SystemAccess::is_full() const {
+  constexpr std::size_t kBeside = 64 << 10;
+  return room() < state_.engine_.capabilities().limits.value_bytes_max + kBeside;
+}
+
 bool SystemAccess::notes() const {
   return state_.feed_ == TransactionState::Feed::kOn;
 }

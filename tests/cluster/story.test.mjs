@@ -122,11 +122,13 @@ for (const {name, skip, start} of engines) {
   test(`${name}: everything works, and is still there after a restart`, {skip, timeout: 60_000}, async (t) => {
     const {url: store} = await start(t);
     const daemon = await Daemon.start(t, {store});
+    assert.match(daemon.said, /new store/);
     const check = await doEverything(t, daemon);
     await check(daemon);
     assert.deepEqual(await daemon.stop(), {code: 0, signal: null});
     await verify(store);
     const again = await Daemon.start(t, {store});
+    assert.doesNotMatch(again.said, /new store/);
     await check(again);
     await verify(store);
   });

@@ -168,7 +168,7 @@ class ActorKill : public ActorProcesses {
 
 /// DGEN-2, DGEN-3, DGEN-7, DGEN-16, DGEN-20, DGEN-26, DGEN-30, DGEN-U9, DGEN-U15, DGEN-U16, DGEN-B1.
 TEST_F(ActorKill, WhatWasAcknowledgedCountsOnceWhenNodesAreKilled) {
-  expect_each_counted_once(10'000, [&](std::unique_ptr<ActorWorker>& worker) {
+  expect_each_counted_once(by_engine(10'000, 2'000), [&](std::unique_ptr<ActorWorker>& worker) {
     worker->kill();
     worker->gather(kPatience);
     note_acknowledged(*worker);
@@ -178,7 +178,7 @@ TEST_F(ActorKill, WhatWasAcknowledgedCountsOnceWhenNodesAreKilled) {
 
 /// The same for nodes that come back after others took over: DGEN-3, DGEN-U14, DGEN-B1, DGEN-B3.
 TEST_F(ActorKill, WhatWasAcknowledgedCountsOnceWhenNodesArePaused) {
-  expect_each_counted_once(8'000, [&](std::unique_ptr<ActorWorker>& worker) {
+  expect_each_counted_once(by_engine(8'000, 2'000), [&](std::unique_ptr<ActorWorker>& worker) {
     stop_outside_of_a_commit(*worker);
     worker->gather(Milliseconds(1300));  // Longer than its TTL.
     worker->signal(SIGCONT);
@@ -194,7 +194,7 @@ TEST_F(ActorKill, AMessageThatKillsItsNodeIsGivenUp) {
   auto given_up = [&] { return poison.wait_for(Duration::zero()) == std::future_status::ready; };
   int deaths = 0;
   for (;; one = std::make_unique<ActorWorker>()) {
-    one->say("open " + url_);
+    one->say("open " + url_ + kMortal);
     ASSERT_TRUE(wait_until(*one, [&] { return one->wait(Milliseconds(0)) || given_up(); }));
     if (given_up()) break;
     ASSERT_LT(++deaths, 10) << "it goes on for ever";

@@ -11,7 +11,7 @@
 namespace perdure::e2e {
 namespace {
 
-constexpr std::int64_t kTouches = 100'000;
+const std::int64_t kTouches = by_engine(100'000, 10'000);
 constexpr int kKeys = 1'000;
 constexpr Milliseconds kBetweenKills{500};
 

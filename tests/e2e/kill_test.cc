@@ -15,7 +15,7 @@ namespace perdure::e2e {
 namespace {
 
 constexpr int kProcesses = 4;
-constexpr int kSeconds = 20;  // PERDURE_KILL_SECONDS overrides it.
+const int kSeconds = by_engine(20, 8);  // PERDURE_KILL_SECONDS overrides it.
 constexpr double kStallMax_s = 2;
 
 int seconds() {
@@ -36,7 +36,7 @@ class KillTest : public ::testing::Test {
   void start(int process) {
     Member& member = members_[static_cast<std::size_t>(process)];
     member.worker = std::make_unique<Worker>();
-    ASSERT_EQ(member.worker->ask("open " + lmdb_url(store_)), "ok");
+    ASSERT_EQ(member.worker->ask("open " + url_), "ok");
     ASSERT_EQ(member.worker->ask("mixed " + std::to_string(process) + " " + std::to_string(++member.life) + " " +
                                  records_.path().string()),
               "ok");
@@ -52,7 +52,7 @@ class KillTest : public ::testing::Test {
   }
 
   Scratch scratch_, records_;
-  std::string store_ = scratch_ / "store";
+  std::string url_ = fresh_store_url(lmdb_url(scratch_ / "store"));
   std::array<Member, kProcesses> members_;
   KillRecords read_;
 };
@@ -79,7 +79,7 @@ TEST_F(KillTest, NothingAcknowledgedIsLostAndSurvivorsGoOn) {
     ASSERT_NO_FATAL_FAILURE(take_records(process, end_ns));
   }
 
-  Store store = must(Store::open(lmdb_url(store_)));
+  Store store = must(Store::open(url_));
   expect_sound(store);
   std::uint64_t completed = 0;
   double longest_stall_s = 0;

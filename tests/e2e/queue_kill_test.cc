@@ -12,7 +12,7 @@ namespace {
 constexpr int kPerSecond = 450;
 /// An event takes as long, so that several are under way in every process that is killed.
 constexpr std::int64_t kWorkMs = 15;
-constexpr Milliseconds kBetweenKills{500};
+const Milliseconds kBetweenKills{by_engine(500, 1000)};
 
 class QueueKill : public QueueProcesses {
  protected:
@@ -120,10 +120,10 @@ class QueueKill : public QueueProcesses {
 
 /// DARK-6, DARK-7, DARK-35, DARK-B1, DARK-B3, DARK-B10.
 TEST_F(QueueKill, EveryEventTakesEffectOnceAndSoonWhileWorkersAreKilled) {
-  double calm_ms = longest_wait_ms(3'000, Kill::kNo);
+  double calm_ms = longest_wait_ms(by_engine(3'000, 1'000), Kill::kNo);
   forget();
-  double longest_ms = longest_wait_ms(20'000, Kill::kYes);
-  EXPECT_LE(longest_ms, calm_ms + 2000);
+  double longest_ms = longest_wait_ms(by_engine(20'000, 4'500), Kill::kYes);
+  EXPECT_LE(longest_ms, calm_ms + 2000 + kNoticedMs);
   expect_sound(store_);
 }
 

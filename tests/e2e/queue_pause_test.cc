@@ -8,7 +8,7 @@
 namespace perdure::e2e {
 namespace {
 
-constexpr std::uint64_t kEvents = 100'000;
+const std::uint64_t kEvents = by_engine(100'000, 10'000);
 
 /// A handler of events that are numbered from 0: are they run in that order?
 class InOrder {
@@ -70,7 +70,7 @@ TEST_F(QueuePause, UnpausingIsQuickHoweverManyEventsWait) {
   emit_many(queue_, kEvents);
   EXPECT_EQ(info().ready, kEvents);
   EXPECT_EQ(info().state, WorkerState::kPause);
-  std::vector<double> full_ms = unpause_again_and_again("unpausing with 100,000 events");
+  std::vector<double> full_ms = unpause_again_and_again("unpausing with all events");
   EXPECT_EQ(order.ran(), 0) << "it was paused or blocked all the time";
   must(queue_.unpause(kTasks));
 
@@ -155,7 +155,8 @@ class QueuePauseRaces : public QueuePause {
 
 /// DARK-B6, DARK-U4, DARK-32: rules are looked at in the transaction that claims.
 TEST_F(QueuePauseRaces, NoEventIsClaimedBetweenAPauseAndItsEnd) {
-  constexpr int kRaces = 1000, kFed = 8;
+  constexpr int kFed = 8;
+  const int kRaces = by_engine(1000, 200);
   QueueWorker worker;
   open(worker, " concurrency=4");
   std::atomic<bool> stop = false;

@@ -1,6 +1,8 @@
 // A process that appends to partitions and draws numbers in both modes, as fast as it can, until it is killed. It tells
 // of each event that was acknowledged, one a line: "!told PARTITION OFFSET WORKSPACE NAME=NUMBER ...", and of each time
 // that it took a partition for itself: "!owned TOKEN", "!recovered ENTRIES-READ ENTRIES-BEHIND".
+//
+//     sequence_worker URL SEED TTL-MS
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -35,12 +37,12 @@ T must(Result<T> result) {
 
 class Worker {
  public:
-  Worker(const std::string& url, unsigned seed)
-      : random_(seed), store_(must(Store::open(url))), sequences_(must(Sequences::open(store_))) {}
+  Worker(const std::string& url, unsigned seed, std::chrono::milliseconds ttl)
+      : random_(seed), ttl_(ttl), store_(must(Store::open(url))), sequences_(must(Sequences::open(store_))) {}
 
   [[noreturn]] void run() {
     for (int i = 0; i < kUnderWay; ++i) append();
-    Session session = must(Session::open(store_, {.ttl = 2s, .renew = 500ms}));
+    Session session = must(Session::open(store_, {.ttl = ttl_, .renew = ttl_ / 4}));
     {
       // Appends tell of themselves already.
       std::lock_guard lock(mutex_);
@@ -124,6 +126,7 @@ class Worker {
   }
 
   std::mt19937 random_;
+  const Duration ttl_;
   Store store_;
   Sequences sequences_;
   std::mutex mutex_;
@@ -137,6 +140,8 @@ int main(int argc, char** argv) {
   // Whoever started this process may be killed as well.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   perdure::e2e::seed_bug_by_name();
-  if (argc != 3) return 2;
-  perdure::e2e::Worker(argv[1], static_cast<unsigned>(std::stoul(argv[2]))).run();
+  if (argc != 4) return 2;
+  perdure::e2e::Worker(argv[1], static_cast<unsigned>(std::stoul(argv[2])),
+                       std::chrono::milliseconds(std::stol(argv[3])))
+      .run();
 }

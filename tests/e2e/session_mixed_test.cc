@@ -7,7 +7,7 @@ namespace perdure::e2e {
 namespace {
 
 constexpr int kProcesses = 3, kLeases = 8, kChains = 6;
-constexpr Milliseconds kDuration{10'000};
+const Milliseconds kDuration{by_engine(10'000, 6'000)};
 
 class SessionMixed : public SessionProcesses {
  protected:

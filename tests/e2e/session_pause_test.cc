@@ -68,7 +68,7 @@ class SessionPause : public SessionProcesses {
 };
 
 TEST_F(SessionPause, AHolderThatIsPausedForLongIsReplacedAndFenced) {
-  for (int i = 0; i < 5; ++i) expect_replaced_and_fenced({kQuick, 1000});
+  for (int i = 0; i < by_engine(5, 2); ++i) expect_replaced_and_fenced({kQuick, 1000});
   expect_in_time(1000);
 }
 

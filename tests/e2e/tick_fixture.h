@@ -127,7 +127,7 @@ class TickProcesses : public ::testing::Test {
   }
 
   Scratch scratch_;
-  std::string url_ = lmdb_url(scratch_ / "store");
+  std::string url_ = fresh_store_url(lmdb_url(scratch_ / "store"));
   Store store_ = must(Store::open(url_));
   std::vector<std::unique_ptr<Child>> workers_;
   std::int64_t touched_ = 0;

@@ -19,16 +19,17 @@ TEST_F(StoreElection, FiveProcessesHaveOneLeader) {
   EXPECT_NE(seen.find(" owner="), seen.npos) << seen;
 }
 
-// DVU-6, DVU-B3: the death of a process is known at once.
-TEST_F(StoreElection, AKilledLeaderIsReplacedWithinAHundredMilliseconds) {
+// DVU-6, DVU-B3: the death of a process is known at once, or on a server within its TTL and a second.
+TEST_F(StoreElection, AKilledLeaderIsReplacedWhenItsDeathIsKnown) {
   start_all("store", {});
   std::vector<double> measured;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < by_engine(10, 3); ++i) {
     touch();
     measured.push_back(kill_leader("store", {}));
   }
-  EXPECT_LE(report_ms("from the kill of the leader to the next, by the store", measured), 100);
-  EXPECT_LE(std::ranges::max(measured), 1000);
+  EXPECT_LE(report_ms("from the kill of the leader to the next, by the store", measured),
+            by_engine(100, Times{}.max_age_ms + 1000));
+  EXPECT_LE(std::ranges::max(measured), by_engine(1000, Times{}.max_age_ms + 2000));
   EXPECT_TRUE(wait_until_done()) << "what was pending is not lost";
   expect_tokens_grow();
   expect_sound(store_);

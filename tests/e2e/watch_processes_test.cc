@@ -20,7 +20,7 @@ class WatchProcesses : public ::testing::Test {
   void SetUp() override { store_.emplace(must(Store::open(url_))); }
 
   Scratch scratch_;
-  std::string url_ = lmdb_url(scratch_ / "store");
+  std::string url_ = fresh_store_url(lmdb_url(scratch_ / "store"));
   std::optional<Store> store_;
 };
 

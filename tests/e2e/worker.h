@@ -7,6 +7,7 @@
 
 #include "child.h"
 #include "perdure/store.h"
+#include "store/store_test_util.h"
 
 namespace perdure::e2e {
 
@@ -21,6 +22,12 @@ class Worker : public Child {
 
 inline std::string lmdb_url(const std::string& directory) {
   return "lmdb:" + directory;
+}
+
+/// What differs by nature between a store in a directory and one on a server: times, and how much fits into one.
+template <class T>
+T by_engine(T on_lmdb, T on_server) {
+  return on_test_server() ? on_server : on_lmdb;
 }
 
 /// The value of a result that must be good.

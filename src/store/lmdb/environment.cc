@@ -162,6 +162,7 @@ Result<void> check_format(Environment& environment, MDB_txn* txn) {
   MDB_stat status;
   mdb_stat(txn, environment.rows, &status);
   if (status.ms_entries == 0) {
+    environment.was_new = true;
     if (auto put = put_number(txn, environment.rows, kFormatKey, kFormat); !put) return put;
     return put_number(txn, environment.rows, kVersionKey, 0);
   }

@@ -36,6 +36,8 @@ struct Environment {
   std::unique_ptr<Bulletin> bulletin;
   MDB_env* env = nullptr;
   MDB_dbi rows = 0;
+  /// There was no row, not even one with the format.
+  bool was_new = false;
 
   Environment() = default;
   ~Environment();

@@ -35,6 +35,7 @@ class LmdbEngine final : public Engine, private PeerListener {
   ~LmdbEngine() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
+  bool was_new() const override { return environment_->was_new; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   bool is_durable(std::uint64_t epoch) override { return environment_->bulletin->durable() >= epoch; }
   void when_durable(std::uint64_t epoch, std::move_only_function<void(Result<void>)> then) override;

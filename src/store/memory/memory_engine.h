@@ -17,6 +17,7 @@ class MemoryEngine final : public Engine {
   MemoryEngine(Scheduler& scheduler, std::shared_ptr<MemoryRows> rows);
 
   const Capabilities& capabilities() const override { return capabilities_; }
+  bool was_new() const override { return true; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   bool is_durable(std::uint64_t) override { return true; }
   void when_durable(std::uint64_t epoch, std::move_only_function<void(Result<void>)> then) override;

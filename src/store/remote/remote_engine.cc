@@ -37,7 +37,9 @@ Result<std::unique_ptr<Engine>> RemoteEngine::open(std::unique_ptr<RowServer> se
                                                    const StoreOptions& store_options, const RemoteOptions& options) {
   auto engine = std::make_unique<RemoteEngine>(std::make_unique<DirectLink>(std::move(server)), scheduler,
                                                store_options, options);
-  if (auto there = engine->replica_.follow(); !there) return std::unexpected(std::move(there.error()));
+  auto there = engine->replica_.follow();
+  if (!there) return std::unexpected(std::move(there.error()));
+  engine->was_new_ = *there == Version{};
   engine->fold_if_due();
   return engine;
 }
@@ -208,7 +210,8 @@ Result<VerifyReport> RemoteEngine::verify(const std::function<void(double)>& pro
   auto problem = [&](const Error& error) {
     if (++report.problem_count <= 100) report.problems.push_back(error.message);
   };
-  // Everything that is in the log only is known here, and was checked on its way in.
+  // Everything that is in the log only is known here once it was asked for, and was checked on its way in.
+  if (auto there = replica_.follow(); !there) return std::unexpected(std::move(there.error()));
   std::set<Bytes> in_log;
   for (const FoldedRow& row : replica_.next_fold().rows) {
     in_log.insert(row.key);

@@ -44,6 +44,7 @@ class RemoteEngine final : public Engine {
   ~RemoteEngine() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
+  bool was_new() const override { return was_new_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override { return std::make_unique<ReplicaSnapshot>(replica_); }
   /// Never known without asking.
   bool is_durable(std::uint64_t) override { return seeded(SeededBug::kAnswerFromThePast); }
@@ -84,6 +85,7 @@ class RemoteEngine final : public Engine {
   Scheduler& scheduler_;
   Replica replica_;
   const Capabilities capabilities_;
+  bool was_new_ = false;
 
   /// Of the batch that is being appended: we learn of its end by the answer, and need not be told by the bell.
   std::atomic<std::uint64_t> appending_ = 0;
