@@ -1,9 +1,10 @@
 // Transcripts: how fast lines become entries, beside simdjson's own loop over the same file, which looks at two members
 // of each line and keeps nothing: with the file in memory, or loaded as a whole each time. A million bytes are one
-// operation, so the rates are MB/s.
+// operation, so the rates are MB/s. And what `perdure hook` takes as a whole process.
 #include <simdjson.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <span>
 #include <thread>
 
+#include "child.h"
 #include "harness.h"
 #include "node/node.h"
 #include "transcript/entry.h"
@@ -272,12 +274,51 @@ void bench_ingest(const Settings& settings, const Transcript& transcript) {
   });
 }
 
+/// Fifty processes a second, each with one event; from the start of a process to its end.
+void bench_hook(const Settings& settings) {
+  const std::string name = "hook/50";
+  if (!settings.wants(name)) return;
+  report(settings, name, [&] {
+    const std::string directory = std::filesystem::canonical(settings.directory).string() + "/hooks";
+    std::filesystem::remove_all(directory);
+    const std::string socket = directory + "/perdure.sock";
+    e2e::Child daemon({PERDURE_BINARY, "serve", "--store", "lmdb:" + directory, "--listen", "127.0.0.1:0"});
+    for (int looks = 0; !std::filesystem::exists(socket); ++looks) {
+      if (looks == 1'000) give_up("the daemon does not listen");
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    Sample sample;
+    auto start = Clock::now(), next = start;
+    // Enough of them for the slowest in a hundred to mean something.
+    while (sample.operations < 500 || sample.elapsed < settings.duration) {
+      std::this_thread::sleep_until(next);
+      next += std::chrono::milliseconds(20);
+      auto began = Clock::now();
+      e2e::Child hook({PERDURE_BINARY, "hook", "--url", "unix://" + socket});
+      hook.say(R"({"session_id":"s","hook_event_name":"PostToolUse","cwd":"/src","tool_name":"Bash"})");
+      hook.end_input();
+      auto answer = hook.answer();
+      if (hook.wait() != 0 || answer != R"({"continue":true})") give_up("a hook failed");
+      sample.latencies.push_back(Clock::now() - began);
+      ++sample.operations;
+      sample.elapsed = Clock::now() - start;
+    }
+    if (std::filesystem::exists(directory + "/hooks.spool")) give_up("the daemon did not take all hooks");
+    daemon.signal(SIGTERM);
+    if (daemon.wait() != 0) give_up("the daemon did not stop");
+    std::filesystem::remove_all(directory);
+    return sample;
+  });
+}
+
 }  // namespace
 }  // namespace perdure::bench
 
 int main(int argc, char** argv) {
   using namespace perdure::bench;
   Settings settings = parse_settings(argc, argv);
+  bench_hook(settings);
+  if (!settings.wants("parse/lines") && !settings.wants("iterate_many") && !settings.wants("ingest")) return 0;
   Transcript transcript = write_transcript(settings.directory);
   bench_lines(settings, transcript);
   bench_iterate_many(settings, transcript);

@@ -48,7 +48,7 @@ struct Change {
   int attempt = 0;  ///< Of an event: how often it was begun. Of a dead letter of an actor: how often it failed.
   /// Messages that were handled, touches of the window, times that fired, entries that were appended, messages more.
   std::uint64_t count = 0;
-  std::optional<std::uint64_t> offset = {};  ///< Of a partition or session: that of the last.
+  std::optional<std::uint64_t> offset = {};  ///< Of a partition: that of the last. Of a session: all its messages.
   std::optional<Stamp> version = {};         ///< Of an actor, if it has a new one.
   std::string error = {};                    ///< The beginning of it.
   WallTime at;                               ///< Store time.

@@ -456,8 +456,13 @@ TEST_F(TranscriptRun, ABatchFitsIntoATransactionOfTheStoreWhateverItsLastEntryIs
   Entry answers{.kind = Entry::Kind::kMessage, .uuid = "answers"};
   for (int i = 0; i < 100; ++i)
     answers.results.push_back({.id = "t" + std::to_string(i), .output = std::string(20'000, 'x')});
-  for (const Entry& last : {list("last"), answers}) {
+  // It becomes the text of the prompt as well.
+  Entry asked{.kind = Entry::Kind::kMessage, .uuid = "asked", .is_user = true, .body = std::string(2'000'000, 'x')};
+  Entry small_list = list("small");
+  small_list.body.clear();
+  for (const Entry& last : {list("last"), asked, answers}) {
     Batch batch(kRoom);
+    if (last.is_user) batch.add(small_list);
     while (!batch.full()) {
       std::string uuid = last.uuid + std::to_string(batch.entries.size());
       batch.add({.kind = Entry::Kind::kMessage, .uuid = uuid, .body = std::string(2'000, 'x')});
@@ -603,17 +608,18 @@ TEST_F(TranscriptRun, ThePlaceIsStoredAlsoWhileNothingIsWorthKeeping) {  // WORK
   Hook asked = transcripts().read(hook_text("UserPromptSubmit", {{"prompt", "x"}}), "");
   change([&](Transaction& txn) { take_hook(txn, "x", asked, node->debouncers(), kStart); });
   for (int i = 0; i < 70; ++i) append(path(), std::string(std::size_t{1} << 20, 'x') + "\n");
-  int batches = 0;
+  // Each batch asks for the time, and so does who reads ahead.
+  int asked_for_time = 0;
   ASSERT_TRUE(node->queue().in("x").work(kDebouncer, [&](Job& job) {
     auto now = [&] {
-      ++batches;
+      ++asked_for_time;
       return kStart;
     };
     return run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
   }));
   advance(2s);
   EXPECT_EQ(session("s", "x")->progress.offset, 70U * ((std::size_t{1} << 20) + 1));
-  EXPECT_EQ(batches, 2);
+  EXPECT_EQ(asked_for_time, 3);
 }
 
 TEST_F(TranscriptRun, WhatIsTooOldToBeKeptDoesNotComeBackWithAnotherFile) {  // WORK-U14, WORK-B10

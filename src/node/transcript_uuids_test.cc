@@ -3,6 +3,7 @@
 #include <random>
 
 #include "node/transcript_test_util.h"
+#include "transcript/hook.h"
 #include "transcript/ingest.h"
 #include "transcript/uuids.h"
 
@@ -43,7 +44,7 @@ class TranscriptUuids : public TranscriptNode {
   }
   /// As a run would that goes on behind what was read of the session.
   std::shared_ptr<const Stretch> book_for(const std::string& id, std::vector<std::string> uuids) {
-    auto ahead = std::make_shared<const Stretch>(Stretch{session(id)->progress.entries, std::move(uuids)});
+    auto ahead = std::make_shared<const Stretch>(Stretch{session(id)->progress.entries, std::move(uuids), 0});
     std::uint64_t of = number(id);
     change([&](Transaction& txn) { book(txn, "default", of, *ahead, ahead->sorted(), 0); });
     return ahead;
@@ -109,12 +110,12 @@ TEST_F(TranscriptUuids, OfALongTranscriptAreBookedAndEachIsStoredOnce) {  // WOR
   EXPECT_EQ(session()->progress.messages, 39'999U);
   EXPECT_EQ(session()->progress.entries, 40'080U) << "also those that are known, or have no message";
   EXPECT_EQ(session()->progress.bytes_read, 2 * lines.size()) << "read ahead, and then read";
-  EXPECT_THAT(owners(), SizeIs(40'001));
+  EXPECT_EQ(owners().size(), 40'001U);
   EXPECT_THAT(booked(), IsEmpty());
   EXPECT_THAT(bodies("other"), ElementsAre("of another", "of another"));
   replace_file(lines + user("new", "new", 50'000s));
   EXPECT_EQ(messages().size(), 40'000U) << "all but the last is known";
-  EXPECT_THAT(owners(), SizeIs(40'002));
+  EXPECT_EQ(owners().size(), 40'002U);
   EXPECT_THAT(booked(), IsEmpty());
 }
 
@@ -176,6 +177,58 @@ TEST_F(TranscriptUuids, OfWhatIsTooOldByNowAreGivenBack) {  // WORK-U14
   EXPECT_THAT(owners(), ElementsAre("new: 1 2"));
 }
 
+TEST_F(TranscriptUuids, OfWhatIsTooOldAreNotBooked) {  // WORK-U14, WORK-B10
+  ask();
+  std::string lines;
+  for (int i = 0; i < 9'000; ++i) lines += user("u" + std::to_string(i), std::string(1'000, 'x'));
+  write(path(), lines);
+  advance(2s);
+  EXPECT_EQ(owners().size(), 9'000U);
+  // A session that goes on for three days, whose messages have gone meanwhile, and then its file is another one.
+  for (int hour = 0; hour < 73; ++hour) {
+    hook("PostToolUse");
+    advance(1h);
+  }
+  EXPECT_EQ(owners().size(), 0U);
+  auto before = session()->progress.bytes_read;
+  replace_file(lines + user("new", "new", 73h));
+  EXPECT_GT(session()->progress.bytes_read - before, lines.size() * 2) << "it was read ahead";
+  EXPECT_EQ(messages().size(), 1U);
+  EXPECT_EQ(owners().size(), 1U);
+  EXPECT_THAT(booked(), IsEmpty());
+}
+
+TEST_F(TranscriptUuids, ARunThatCountsOtherEntriesIsRefused) {  // WORK-13, WORK-20
+  ask();
+  store("s", {said("u1")});
+  const std::uint64_t of = number();
+  Batch batch;
+  batch.before = 0;
+  batch.add(said("u2"));
+  auto stored = node->store().transact([&](Transaction& txn) { store_batch(txn, "default", "s", of, batch, kStart); });
+  EXPECT_EQ(code_of(stored), ErrorCode::kStaleToken);
+  auto ahead = node->store().transact([&](Transaction& txn) {
+    SystemAccess access(txn);
+    Stretch stretch{0, {"u2"}, 0};
+    book(txn, "default", of, stretch, stretch.sorted(), 0);
+  });
+  EXPECT_EQ(code_of(ahead), ErrorCode::kStaleToken);
+  EXPECT_THAT(owners(), ElementsAre("u1: 1 1"));
+}
+
+TEST_F(TranscriptUuids, RunsOfOtherDebouncersAreRefused) {  // WORK-13
+  ask();
+  append(path(), user("u1", "one"));
+  advance(2s);
+  auto debouncers = node->debouncers();
+  ASSERT_TRUE(debouncers.set("other", {.window = 1s, .worker = std::string(kDebouncer)}));
+  append(path(), user("u2", "two"));
+  ASSERT_TRUE(debouncers.touch("other", "s"));
+  advance(2s);
+  EXPECT_THAT(bodies(), ElementsAre("one"));
+  EXPECT_THAT(log.entries(), SizeIs(1));
+}
+
 TEST_F(TranscriptUuids, OfASessionThatIsRemovedGoWithIt) {  // WORK-U5, WORK-17
   ask();
   std::vector<std::string> uuids;
@@ -189,7 +242,7 @@ TEST_F(TranscriptUuids, OfASessionThatIsRemovedGoWithIt) {  // WORK-U5, WORK-17
   EXPECT_THAT(rows(data_key("default", gone)), IsEmpty());
   auto late = node->store().transact([&](Transaction& txn) {
     SystemAccess access(txn);
-    Stretch ahead{0, {"u1"}};
+    Stretch ahead{0, {"u1"}, 0};
     book(txn, "default", gone, ahead, ahead.sorted(), 0);
   });
   EXPECT_EQ(code_of(late), ErrorCode::kNotFound);
@@ -228,6 +281,60 @@ TEST_F(TranscriptUuids, AnAnswerThatComesWithItsCallStandsWithIt) {  // WORK-U13
   EXPECT_THAT(outputs(), ElementsAre("uno", "due"));
   EXPECT_THAT(answers(), SizeIs(2));
   EXPECT_EQ(changes().size(), told + 1);
+}
+
+TEST_F(TranscriptUuids, ALaterAnswerIsTheBetterOne) {  // WORK-U13, WORK-29
+  ask();
+  std::string lines = call("a1", "t1", 1s) + answer("r1", "t1", "one", 2s);
+  append(path(), lines);
+  advance(2s);
+  append(path(), answer("r2", "t1", "uno", 3s));
+  run_again();
+  EXPECT_THAT(outputs(), ElementsAre("uno"));
+  auto told = changes().size();
+  replace_file(lines + answer("r2", "t1", "uno", 3s));
+  EXPECT_THAT(outputs(), ElementsAre("uno"));
+  EXPECT_EQ(changes().size(), told);
+  advance(73h);
+  EXPECT_THAT(answers(), IsEmpty());
+  EXPECT_THAT(answers_by_id(), IsEmpty());
+}
+
+TEST_F(TranscriptUuids, MessagesWithTheSameCallHaveTheSameAnswer) {  // WORK-U13, WORK-29
+  ask();
+  std::string lines = call("a1", "t1", 1s) + answer("r1", "t1", "one", 2s) + call("a2", "t1", 3s);
+  append(path(), lines);
+  advance(2s);
+  EXPECT_THAT(outputs(), ElementsAre("one", "one"));
+  EXPECT_THAT(answers(), SizeIs(1));
+  append(path(), answer("r2", "t1", "two", 4s) + call("a3", "t1", 5s) + answer("r3", "t1", "two", 6s));
+  run_again();
+  EXPECT_THAT(outputs(), ElementsAre("two", "two", "two"));
+  EXPECT_THAT(answers(), SizeIs(1));
+  replace_file(lines + answer("r2", "t1", "two", 4s));
+  EXPECT_THAT(outputs(), ElementsAre("two", "two", "two"));
+  EXPECT_THAT(answers(), SizeIs(1));
+}
+
+TEST_F(TranscriptUuids, ToolsThatARowHasNoRoomForHaveNoAnswers) {  // WORK-20, WORK-29
+  ask();
+  std::string tools, results;
+  for (int i = 0; i < 3'000; ++i) {
+    std::string id = "t" + std::to_string(i);
+    tools += (i ? "," : "") + (R"({"type":"tool_use","id":")" + id + R"(","name":"Bash","input":{}})");
+    results += (i ? "," : "") + (R"({"type":"tool_result","tool_use_id":")" + id + R"(","content":"ok"})");
+  }
+  std::string lines = line("assistant", "a1", "[" + tools + "]", 1s) + line("user", "r1", "[" + results + "]", 2s);
+  append(path(), lines);
+  advance(2s);
+  ASSERT_THAT(messages(), SizeIs(1));
+  EXPECT_TRUE(messages()[0].row.cut);
+  std::size_t kept = messages()[0].row.tools.size(), all = answers().size();
+  EXPECT_LT(kept, 2'000U);
+  auto told = changes().size();
+  replace_file(lines);
+  EXPECT_EQ(answers().size(), all);
+  EXPECT_EQ(changes().size(), told);
 }
 
 TEST_F(TranscriptUuids, AnAnswerIsKnownAgainInAnotherBatchThanItsCall) {  // WORK-U13, WORK-29

@@ -47,6 +47,7 @@ struct Entry {
   std::string body = {}, thinking = {};  ///< All items of their sort that are not blank, an empty line between them.
   std::vector<ToolCall> tools = {};      ///< Of messages of the assistant.
   std::vector<ToolResult> results = {};  ///< Of messages of the user, whose body then is empty.
+  bool cut = false;                      ///< More than is kept was there; see Batch::add.
   std::string title = {};                ///< Of kTitle.
   std::string_view why = {};             ///< Of kSkipped, for the log: "blank", "malformed", "no uuid", ...
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "store/system_access.h"
 
@@ -14,6 +15,7 @@ constexpr std::string_view kTodoTool = "TodoWrite";
 constexpr std::size_t kToolBytes = 500;
 /// A message takes no more than this besides its texts, with the row of its uuid.
 constexpr std::size_t kEntryBytes = 1'000;
+constexpr std::string_view kNull = "null";
 constexpr std::size_t kNameCharacters = 200;
 /// A prompt is noted when its hook comes, a moment after the transcript has it.
 constexpr Duration kHookLate = std::chrono::seconds(10);
@@ -27,19 +29,14 @@ bool cut_to(std::string& text, std::size_t& room) {
   return cut;
 }
 
-MessageRow row_of(const Entry& entry, std::uint64_t prompt, std::size_t room) {
-  MessageRow row{
-      .uuid = entry.uuid, .is_user = entry.is_user, .body = entry.body, .thinking = entry.thinking, .prompt = prompt};
-  row.cut = cut_to(row.body, room);
-  row.cut |= cut_to(row.thinking, room);
-  for (const ToolCall& tool : entry.tools) {
-    ToolRow made{tool.id, tool.name, tool.input};
-    // Half of it would not be JSON.
-    if (kToolBytes + made.input.size() > room) made.input = "null", row.cut = true;
-    if (kToolBytes + made.input.size() > room) break;
-    room -= kToolBytes + made.input.size();
-    row.tools.push_back(std::move(made));
-  }
+MessageRow row_of(const Entry& entry, std::uint64_t prompt) {
+  MessageRow row{.uuid = entry.uuid,
+                 .is_user = entry.is_user,
+                 .body = entry.body,
+                 .thinking = entry.thinking,
+                 .prompt = prompt,
+                 .cut = entry.cut};
+  for (const ToolCall& tool : entry.tools) row.tools.push_back({tool.id, tool.name, tool.input});
   return row;
 }
 
@@ -82,14 +79,32 @@ class Storing {
         prompts_.push_back({std::get<1>(*place), std::get<0>(*place), row.value});
   }
 
+  /// What is asked for by ids that come in no order, all at once: across a network each would be a question of its own.
+  void find_known() {
+    std::vector<Bytes> keys;
+    std::vector<std::string_view> uuids, calls;
+    for (const Entry& entry : batch_.entries) {
+      if (has_message(entry)) uuids.push_back(entry.uuid);
+      for (const ToolCall& tool : entry.tools) calls.push_back(tool.id);
+      for (const ToolResult& result : entry.results) calls.push_back(result.id);
+    }
+    for (std::string_view uuid : uuids) keys.push_back(uuid_key(space_, uuid));
+    for (std::string_view call : calls) keys.push_back(result_number_key(data_, call));
+    auto rows = txn_.get_many(keys);
+    for (std::size_t i = 0; i < uuids.size(); ++i) owners_[key_text(uuids[i])] = decode_owner(rows[i]);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      results_[std::string(calls[i])] = decode_number(rows[uuids.size() + i]);
+  }
+
   void store(const Entry& entry) {
     ++progress_.entries;
     bool stored = keep(entry);
     // The file is another than the one that was read ahead, or the entry is too old by now, or another was first.
     std::string_view booked = batch_.ahead ? batch_.ahead->uuid_of(progress_.entries) : std::string_view();
     if (booked.empty() || (stored && booked == key_text(entry.uuid))) return;
-    Bytes uuid = uuid_key(space_, booked);
-    if (owner_of(txn_, uuid) == this_entry()) txn_.clear(uuid);
+    clear_owned(txn_, space_, {{std::string(booked)}}, number_, progress_.entries - 1);
+    if (auto cleared = owners_.find(std::string(booked)); cleared != owners_.end() && cleared->second == this_entry())
+      cleared->second.reset();
   }
 
   /// Prompts that came without a text get what the user said last; answers how many messages are new.
@@ -110,7 +125,8 @@ class Storing {
     txn_.set(progress_key(data_), encode(progress_));
     return progress_.messages - before_;
   }
-  std::uint64_t last() const { return progress_.messages; }
+  std::uint64_t messages() const { return progress_.messages; }
+  std::uint64_t entries() const { return progress_.entries; }
   bool has_prompt() const { return !prompts_.empty(); }
   /// Whether a tool has answered, of which that was not known.
   bool has_answers() const { return has_answers_; }
@@ -133,18 +149,22 @@ class Storing {
     if (entry.at.value_or(now_) <= oldest_) return false;
     for (const ToolResult& result : entry.results) keep_result(result);
     if (!has_message(entry)) return false;
-    Bytes uuid = uuid_key(space_, entry.uuid);
-    auto owner = owner_of(txn_, uuid);
+    std::optional<UuidOwner>& owner = owners_[key_text(entry.uuid)];
     if (owner && is_known(*owner)) {
       if (owner->session == number_) see_to_answers(entry, owner->entry);
       return false;
     }
-    if (owner != this_entry()) write_owner(txn_, uuid, this_entry());
-    MessageRow row = row_of(entry, prompt_of(entry), batch_.message_bytes_max());
+    if (owner != this_entry()) write_owner(txn_, uuid_key(space_, entry.uuid), *(owner = this_entry()));
+    MessageRow row = row_of(entry, prompt_of(entry));
     Bytes key = message_key(entry, progress_.entries);
     if (std::ranges::any_of(row.tools, [](const ToolRow& tool) { return tool.name == kTodoTool; })) replace_todo(key);
-    for (std::size_t i = 0; i < row.tools.size(); ++i)
-      if (const auto& answer = entry.tools[i].answer) write_result(row.tools[i].result = ++progress_.results, *answer);
+    for (std::size_t i = 0; i < row.tools.size(); ++i) {
+      const auto& answer = entry.tools[i].answer;
+      if (answer && results_[answer->id] != 0)
+        keep_result(*answer);
+      else if (answer)
+        write_result(row.tools[i].result = ++progress_.results, *answer);
+    }
     txn_.set(key, encode(row));
     if (entry.is_user) last_said_[row.prompt] = row.body;
     ++progress_.messages;
@@ -159,24 +179,27 @@ class Storing {
   void see_to_answers(const Entry& entry, std::uint64_t n) {
     if (entry.tools.empty()) return;
     auto row = read<MessageRow>(txn_, message_key(entry, n));
-    for (const ToolCall& tool : entry.tools) {
-      auto same = row ? std::ranges::find(row->tools, tool.id, &ToolRow::id) : std::vector<ToolRow>::iterator();
-      std::uint64_t result = row && same != row->tools.end() ? same->result : 0;
-      if (tool.answer && result != 0)
-        replace_result(result, *tool.answer);
+    for (std::size_t i = 0; i < entry.tools.size(); ++i) {
+      const ToolCall& tool = entry.tools[i];
+      bool is_same = row && i < row->tools.size() && row->tools[i].id == tool.id;
+      std::uint64_t& by_id = results_[tool.id];
+      std::uint64_t known = by_id != 0 ? by_id : is_same ? row->tools[i].result : 0;
+      if (tool.answer && known != 0)
+        replace_result(known, *tool.answer);
       else if (tool.answer)
         keep_result(*tool.answer);
-      else if (result != 0 && result_number(txn_, data_, tool.id) != result)
+      else if (known != 0 && by_id == 0)
         // The batch which has the answer does not know of this message.
-        txn_.set(result_number_key(data_, tool.id), tuple::pack(result));
+        txn_.set(result_number_key(data_, tool.id), tuple::pack(by_id = known));
     }
   }
 
-  /// Of a call that is not in this batch.
+  /// By the id of its call.
   void keep_result(const ToolResult& result) {
-    if (std::uint64_t n = result_number(txn_, data_, result.id); n != 0) return replace_result(n, result);
-    txn_.set(result_number_key(data_, result.id), tuple::pack(++progress_.results));
-    write_result(progress_.results, result);
+    std::uint64_t& n = results_[result.id];
+    if (n != 0) return replace_result(n, result);
+    txn_.set(result_number_key(data_, result.id), tuple::pack(n = ++progress_.results));
+    write_result(n, result);
     has_answers_ = true;
   }
   void replace_result(std::uint64_t n, const ToolResult& result) {
@@ -208,8 +231,8 @@ class Storing {
       if (auto row = read<MessageRow>(txn_, *old)) {
         std::erase_if(row->tools, [this](const ToolRow& tool) {
           // Its answer stays known.
-          if (tool.name == kTodoTool && tool.result != 0)
-            txn_.set(result_number_key(data_, tool.id), tuple::pack(tool.result));
+          if (tool.name == kTodoTool && tool.result != 0 && answer_of(txn_, data_, tool) == tool.result)
+            txn_.set(result_number_key(data_, tool.id), tuple::pack(results_[tool.id] = tool.result));
           return tool.name == kTodoTool;
         });
         if (row->tools.empty() && row->body.empty() && row->thinking.empty()) {
@@ -236,6 +259,9 @@ class Storing {
   std::uint64_t before_ = 0;
   /// By prompt.
   std::map<std::uint64_t, std::string> last_said_;
+  /// By uuid, as keys have it; and by the id of a call, which answer has a row by that.
+  std::map<std::string, std::optional<UuidOwner>> owners_;
+  std::map<std::string, std::uint64_t> results_;
 };
 
 }  // namespace
@@ -243,28 +269,55 @@ class Storing {
 void Batch::add(Entry entry) {
   if (entry.kind == Entry::Kind::kTitle) title = std::move(entry.title);
   if (entry.kind != Entry::Kind::kMessage) return;
-  std::size_t room = outputs_bytes_max();
+  cut_message(entry);
+  cut_results(entry);
+  // What the user says may become the text of a prompt as well.
+  bytes_ += kEntryBytes + entry.body.size() * (entry.is_user ? 2 : 1) + entry.thinking.size();
+  for (const ToolCall& tool : entry.tools) bytes_ += kToolBytes + tool.input.size();
+  for (const ToolResult& result : entry.results) bytes_ += kToolBytes + result.output.size();
+  std::erase_if(entry.results, [this](ToolResult& result) { return answer(result); });
+  note_calls(entry);
+  entries.push_back(std::move(entry));
+}
+
+void Batch::cut_message(Entry& entry) const {
+  std::size_t room = message_bytes_max();
+  entry.cut |= cut_to(entry.body, room);
+  entry.cut |= cut_to(entry.thinking, room);
   std::size_t kept = 0;
+  for (; kept < entry.tools.size() && room >= kToolBytes + kNull.size(); ++kept) {
+    std::string& input = entry.tools[kept].input;
+    // Half of it would not be JSON.
+    if (kToolBytes + input.size() > room) input = kNull, entry.cut = true;
+    room -= kToolBytes + input.size();
+  }
+  entry.cut |= kept < entry.tools.size();
+  entry.tools.resize(kept);
+}
+
+void Batch::cut_results(Entry& entry) const {
+  std::size_t room = outputs_bytes_max(), kept = 0;
   for (; kept < entry.results.size() && room > kToolBytes; ++kept) {
     room -= kToolBytes;
     entry.results[kept].cut |= cut_to(entry.results[kept].output, room);
   }
   entry.results.resize(kept);
-  std::erase_if(entry.results, [this](ToolResult& result) { return answer(result); });
-  bytes_ += entry.body.size() + entry.thinking.size() + kEntryBytes + (outputs_bytes_max() - room);
-  for (std::size_t i = 0; i < entry.tools.size(); ++i) {
-    bytes_ += kToolBytes + entry.tools[i].input.size();
-    // Without a time of its own it could not be found again, see Storing::see_to_answers.
-    if (entry.at) calls_[entry.tools[i].id] = {entries.size(), i};
+}
+
+void Batch::note_calls(Entry& entry) {
+  // Without a time of its own its message could not be found again, see Storing::see_to_answers.
+  for (std::size_t i = 0; entry.at && i < entry.tools.size(); ++i) {
+    auto [call, is_new] = calls_.try_emplace(entry.tools[i].id, Call{entries.size(), i});
+    if (is_new || std::exchange(call->second.shared, true) || call->second.entry == entries.size()) continue;
+    auto& answer = entries[call->second.entry].tools[call->second.tool].answer;
+    if (answer) entry.results.push_back(*std::exchange(answer, std::nullopt));
   }
-  entries.push_back(std::move(entry));
 }
 
 bool Batch::answer(ToolResult& result) {
   auto call = calls_.find(result.id);
-  if (call == calls_.end()) return false;
-  auto [entry, tool] = call->second;
-  entries[entry].tools[tool].answer = std::move(result);
+  if (call == calls_.end() || call->second.shared) return false;
+  entries[call->second.entry].tools[call->second.tool].answer = std::move(result);
   return true;
 }
 
@@ -277,9 +330,11 @@ void store_batch(Transaction& txn, std::string_view space, const std::string& id
   Reader snapshot = txn.snapshot();
   auto session = read<SessionRow>(batch.title.empty() ? snapshot : txn, session_key(space, id));
   if (!session) return;
-  bool all = session->favourite || from_ns(session->created) + kMessagesKept > now;
-  Storing storing(txn, space, number, batch, now, all ? WallTime::min() : now - kMessagesKept);
+  Storing storing(txn, space, number, batch, now, oldest_kept(*session, now));
+  if (batch.before && *batch.before != storing.entries())
+    access.refuse({ErrorCode::kStaleToken, "the transcript of " + id + " is read by another run"});
   storing.find_prompts();
+  storing.find_known();
   if (!storing.has_prompt()) access.refuse({ErrorCode::kNotFound, "the session " + id + " has no prompt"});
   for (const Entry& entry : batch.entries) storing.store(entry);
   std::uint64_t added = storing.finish();
@@ -288,7 +343,7 @@ void store_batch(Transaction& txn, std::string_view space, const std::string& id
     write_session(txn, space, id, *session);
     note_status(txn, space, id, *session, now);
   }
-  if (added > 0 || storing.has_answers()) note_messages(txn, space, id, *session, added, storing.last(), now);
+  if (added > 0 || storing.has_answers()) note_messages(txn, space, id, *session, added, storing.messages(), now);
 }
 
 }  // namespace perdure::transcript

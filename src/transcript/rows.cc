@@ -68,15 +68,20 @@ Bytes text_mark(std::string_view text) {
   return text.empty() ? Bytes() : tuple::pack(hash64(text));
 }
 
-std::uint64_t result_number(Reader& reader, BytesView data, std::string_view tool) {
-  auto bytes = reader.get(result_number_key(data, tool));
-  if (!bytes) return 0;
-  auto number = tuple::unpack_as<std::uint64_t>(*bytes);
+std::uint64_t decode_number(const std::optional<Bytes>& row) {
+  if (!row) return 0;
+  auto number = tuple::unpack_as<std::uint64_t>(*row);
   return number ? std::get<0>(*number) : 0;
 }
 
 std::uint64_t answer_of(Reader& reader, BytesView data, const ToolRow& tool) {
-  return tool.result != 0 ? tool.result : result_number(reader, data, tool.id);
+  std::uint64_t later = decode_number(reader.get(result_number_key(data, tool.id)));
+  return later != 0 ? later : tool.result;
+}
+
+WallTime oldest_kept(const SessionRow& session, WallTime now) {
+  bool all = session.favourite || from_ns(session.created) + kMessagesKept > now;
+  return all ? WallTime::min() : now - kMessagesKept;
 }
 
 void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt) {
@@ -147,7 +152,7 @@ void note_favourite(Transaction& txn, std::string_view space, std::string_view i
 }
 
 void note_messages(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
-                   std::uint64_t count, std::uint64_t last, WallTime now) {
+                   std::uint64_t count, std::uint64_t messages, WallTime now) {
   SystemAccess(txn).note({.type = ChangeType::kSession,
                           .state = ChangeState::kUpdated,
                           .space = space,
@@ -155,7 +160,7 @@ void note_messages(Transaction& txn, std::string_view space, std::string_view id
                           .id = id,
                           .at = now,
                           .count = count,
-                          .offset = last});
+                          .offset = messages});
 }
 
 }  // namespace perdure::transcript

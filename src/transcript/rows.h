@@ -114,7 +114,7 @@ struct ToolRow {
   std::string name;
   /// JSON.
   std::string input;
-  /// Its answer, if that was stored with it; 0 if not, see answer_of.
+  /// Its answer, if that was stored with it, or 0; see answer_of.
   std::uint64_t result = 0;
   PERDURE_DESCRIBE(ToolRow, id, name, input, result)
 };
@@ -255,10 +255,13 @@ std::optional<T> read(Reader& reader, BytesView key);
 
 /// Whether the session has neither a prompt with a text nor a message, and never had.
 bool said_nothing(Reader& reader, std::string_view space, const SessionRow& session);
-/// Which answer is that of a call; 0 for none.
+/// Which answer is that of a call; 0 for none. One that came later is found by the id of the call, and is the better
+/// one.
 std::uint64_t answer_of(Reader& reader, BytesView data, const ToolRow& tool);
-/// The same for a call whose message does not say it.
-std::uint64_t result_number(Reader& reader, BytesView data, std::string_view tool);
+/// That of a row by the id of a call; 0 if there is none.
+std::uint64_t decode_number(const std::optional<Bytes>& row);
+/// Messages with a time up to this would go at once.
+WallTime oldest_kept(const SessionRow& session, WallTime now);
 /// The n-th prompt of a session.
 void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt);
 /// What the order of prompts has of a text.
@@ -270,13 +273,14 @@ void remove_session(Transaction& txn, std::string_view space, std::string_view i
                     WallTime now);
 /// Of a path: what people call a project by.
 std::string_view last_component(std::string_view path);
-/// Tells the feed of changes what became of a session: its status, or that it has `count` messages more, up to `last`.
+/// Tells the feed of changes what became of a session: its status, or that it has `count` messages more, `messages` by
+/// now.
 void note_status(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
                  WallTime now);
 void note_favourite(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
                     WallTime now);
 void note_messages(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
-                   std::uint64_t count, std::uint64_t last, WallTime now);
+                   std::uint64_t count, std::uint64_t messages, WallTime now);
 
 /// The first `count` bytes, at most, and no half of a character.
 std::string_view first_bytes(std::string_view text, std::size_t count);

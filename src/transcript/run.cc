@@ -7,6 +7,7 @@
 #include "queue/settle.h"
 #include "runtime/latch.h"
 #include "store/report.h"
+#include "transcript/hook.h"
 #include "transcript/ingest.h"
 
 namespace perdure::transcript {
@@ -16,16 +17,18 @@ namespace {
 using Pending = std::shared_ptr<Promise<Result<void>>>;
 
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{64} << 20;
-/// A uuid that is booked takes less than a third of this, in its row and in the list.
+/// A uuid that is booked takes less than this, in its row and in the list.
 constexpr std::size_t kBookedBytes = 1'000;
+/// More transactions than this are not made before there is a message.
+constexpr std::size_t kBookingsMax = 20;
 /// From so much on it is worth reading twice.
 constexpr std::uint64_t kLongBytes = std::uint64_t{8} << 20;
 
 class Reading {
  public:
-  /// `entries` is how many were read before.
-  Reading(Store& store, Job& job, std::string session, std::uint64_t number, std::uint64_t entries, const RunClock& now)
-      : store_(store), job_(job), session_(std::move(session)), number_(number), entries_(entries), now_(now) {}
+  Reading(Store& store, Job& job, std::string id, const SessionRow& session, const ProgressRow& progress,
+          const RunClock& now)
+      : store_(store), job_(job), id_(std::move(id)), session_(session), entries_(progress.entries), now_(now) {}
 
   /// Of a run that has died, or of a file that has changed under it. Before anything is read.
   Result<void> cancel_old_bookings() {
@@ -33,7 +36,7 @@ class Reading {
       auto done = store_.transact([&](Transaction& txn) {
         SystemAccess access(txn);
         held_claim(txn, job_.event().space, claim_);
-        more = cancel_bookings(txn, job_.event().space, number_);
+        more = cancel_bookings(txn, job_.event().space, session_.number);
       });
       if (!done) return done;
     }
@@ -47,6 +50,7 @@ class Reading {
       auto booked = book_ahead(lines);
       if (!booked) return leave(std::move(booked.error()));
       auto batch = std::make_shared<Batch>(store_.limits().transaction_bytes_max);
+      batch->before = entries_;
       batch->ahead = ahead_;
       bool end = false;
       const std::uint64_t begun = lines.bytes_read();
@@ -80,20 +84,20 @@ class Reading {
 
   /// Books the uuids of the next stretch, if it is a long one and the one before is stored.
   Result<void> book_ahead(LineReader& lines) {
-    if (entries_ < (ahead_ ? ahead_->last() : 0) || lines.left() < kLongBytes) return {};
-    if (auto stored = wait(); !stored) return stored;
     const Position here = lines.position();
-    auto stretch = read_ahead(lines, entries_);
+    if ((ahead_ && here.offset < ahead_->end) || lines.left() < kLongBytes) return {};
+    if (auto stored = wait(); !stored) return stored;
+    const std::size_t at_once = store_.limits().transaction_bytes_max / kBookedBytes;
+    auto stretch = read_ahead(lines, entries_, kBookingsMax * at_once, oldest_kept(session_, now_()));
     if (!stretch) return std::unexpected(std::move(stretch.error()));
     lines.go_back(here);
     const auto order = stretch->sorted();
-    const std::size_t at_once = store_.limits().transaction_bytes_max / kBookedBytes;
     for (std::size_t i = 0; i < order.size(); i += at_once) {
       auto which = std::span(order).subspan(i, std::min(at_once, order.size() - i));
       auto done = store_.transact([&](Transaction& txn) {
         SystemAccess access(txn);
         held_claim(txn, job_.event().space, claim_);
-        book(txn, job_.event().space, number_, *stretch, which, i);
+        book(txn, job_.event().space, session_.number, *stretch, which, i);
       });
       if (!done) return done;
     }
@@ -104,7 +108,7 @@ class Reading {
   void store(std::shared_ptr<Batch> batch) {
     pending_ = std::make_shared<Promise<Result<void>>>();
     const std::string& space = job_.event().space;
-    auto body = [space, claim = claim_, batch, id = session_, number = number_, now = now_()](Transaction& txn) {
+    auto body = [space, claim = claim_, batch, id = id_, number = session_.number, now = now_()](Transaction& txn) {
       SystemAccess access(txn);
       auto found = held_claim(txn, space, claim);
       store_batch(txn, space, id, number, *batch, now);
@@ -128,8 +132,8 @@ class Reading {
 
   Store& store_;
   Job& job_;
-  const std::string session_;
-  const std::uint64_t number_;
+  const std::string id_;
+  const SessionRow session_;
   const queue::Claim claim_{job_.id(), job_.token().stamp};
   /// How many are in what was read.
   std::uint64_t entries_;
@@ -144,6 +148,8 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
   auto debounced = DebounceRun::of(job);
   if (!debounced) return std::unexpected(std::move(debounced.error()));
   const std::string& id = debounced->key();
+  if (debounced->debouncer() != kDebouncer)
+    return fail(ErrorCode::kInvalidArgument, "the worker transcripts is for the debouncer of that name alone");
   struct Known {
     SessionRow session;
     ProgressRow progress;
@@ -172,7 +178,7 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
   if (!file && file.error().code == ErrorCode::kUnavailable) return std::unexpected(std::move(file.error()));
   if (!file) return nothing(file.error().message);
   LineReader lines(std::move(*file), {progress.device, progress.inode, progress.offset, progress.tail});
-  Reading reading(store, job, id, session.number, progress.entries, now);
+  Reading reading(store, job, id, session, progress, now);
   if (has_bookings)
     if (auto cancelled = reading.cancel_old_bookings(); !cancelled) return std::unexpected(cancelled.error());
   return reading.read(lines);

@@ -49,8 +49,7 @@ struct Tending {
 
 /// It may be that of another by now, if its session is gone.
 void forget_uuid(Transaction& txn, std::string_view space, std::uint64_t number, std::string_view uuid) {
-  Bytes key = uuid_key(space, uuid);
-  if (auto owner = owner_of(txn, key); owner && owner->session == number) txn.clear(key);
+  clear_owned(txn, space, {{std::string(uuid)}}, number, 0);
 }
 
 MessageRow forget_message(Tending& turn, std::string_view space, std::uint64_t number, const Row& row) {
@@ -75,9 +74,10 @@ bool forget_booked(Tending& turn, std::string_view space, std::uint64_t number) 
   auto rows = turn.txn.get_range(tuple::extensions(booked_key(data_key(space, number))), {.limit = kListsAtOnce});
   for (const Row& row : rows) {
     auto booked = booked_uuids(row.value);
-    if (!booked) turn.damaged.push_back(row.key);
-    for (const std::string& uuid : booked.value_or(std::vector<std::string>()))
-      forget_uuid(turn.txn, space, number, uuid);
+    if (booked)
+      clear_owned(turn.txn, space, *booked, number, 0);
+    else
+      turn.damaged.push_back(row.key);
     turn.txn.clear(row.key);
   }
   return !rows.empty();
@@ -118,6 +118,7 @@ bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& se
     // With what its tools answered.
     for (const ToolRow& tool : forget_message(turn, space, session.number, row).tools) {
       turn.txn.clear(result_key(data, answer_of(turn.txn, data, tool)));
+      turn.txn.clear(result_key(data, tool.result));
       turn.txn.clear(result_number_key(data, tool.id));
       turn.pay(0);
     }

@@ -13,11 +13,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "perdure/error.h"
+#include "perdure/time.h"
 #include "perdure/transaction.h"
 #include "transcript/entry.h"
 #include "transcript/lines.h"
@@ -31,11 +34,15 @@ struct UuidOwner {
   bool operator==(const UuidOwner&) const = default;
 };
 
-/// Nothing if there is no such row. Needs system access, as all that follows.
-std::optional<UuidOwner> owner_of(Reader& reader, BytesView uuid_key);
-void write_owner(Transaction& txn, BytesView uuid_key, const UuidOwner& owner);
+/// By the row of the uuid, if there is one.
+std::optional<UuidOwner> decode_owner(const std::optional<Bytes>& row);
+/// `key` is that of a uuid. Needs system access, as all that follows.
+void write_owner(Transaction& txn, BytesView key, const UuidOwner& owner);
 /// Whether the message of the owner is stored, if that is another session.
-bool is_stored(Reader& reader, std::string_view space, const UuidOwner& owner);
+bool is_stored(Transaction& txn, std::string_view space, const UuidOwner& owner);
+/// Clears those of the rows that are of entries of the session behind the entry `after`.
+void clear_owned(Transaction& txn, std::string_view space, std::span<const std::string> uuids, std::uint64_t session,
+                 std::uint64_t after);
 
 /// Whether an entry has a message, and so needs its uuid for itself.
 bool has_message(const Entry& entry);
@@ -44,8 +51,11 @@ bool has_message(const Entry& entry);
 struct Stretch {
   /// The last entry before them.
   std::uint64_t before = 0;
-  /// As keys have them, in the order of the entries; empty for an entry that needs none.
+  /// As keys have them (key_text, which leaves them as they are when it is asked again), in the order of the entries;
+  /// empty for an entry that needs none.
   std::vector<std::string> uuids = {};
+  /// Behind them, in the file.
+  std::uint64_t end = 0;
 
   std::uint64_t last() const { return before + uuids.size(); }
   /// Empty if it is not among them.
@@ -53,10 +63,12 @@ struct Stretch {
   /// Its entries that need a uuid, in the order of those; of equal ones the first first.
   std::vector<std::uint32_t> sorted() const;
 };
-/// Reads on to the end of the file, or as far as memory shall go. Errors: those of the file.
-Result<Stretch> read_ahead(LineReader& lines, std::uint64_t before);
+/// Reads on to the end of the file, or until there are so many entries, or more than memory shall hold. Those with a
+/// time up to `oldest` will not be stored. Errors: those of the file.
+Result<Stretch> read_ahead(LineReader& lines, std::uint64_t before, std::size_t entries_max, WallTime oldest);
 
-/// Books those of the entries `which` of the stretch that nobody has. `place` is where they stand in its order.
+/// Books those of the entries `which` of the stretch that nobody has. `place` is where they stand in its order. Errors
+/// of the transaction: kNotFound if the session is gone, kStaleToken if it has read other entries meanwhile.
 void book(Transaction& txn, std::string_view space, std::uint64_t session, const Stretch& stretch,
           std::span<const std::uint32_t> which, std::size_t place);
 /// The stretch is stored: the list goes.
