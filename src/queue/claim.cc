@@ -150,7 +150,7 @@ ClaimResult claim_some(WorkerTable& table, const ClaimRequest& request) {
     result.again_at = end_of(rules);
     return result;
   }
-  std::size_t max = request.max;
+  std::size_t max = request.leave_all ? 0 : request.max;
   std::optional<RateLimit> rate;
   if (table.settings().rate && !seeded(SeededBug::kIgnoreRate)) {
     rate.emplace(table, *table.settings().rate);
@@ -160,7 +160,7 @@ ClaimResult claim_some(WorkerTable& table, const ClaimRequest& request) {
   if (rate) {
     if (!result.events.empty()) rate->use(table, result.events.size());
     // Only if it was the rate that set the bound: otherwise there is nothing to wait for.
-    if (max < request.max && result.events.size() == max) result.again_at = rate->next();
+    if (!request.leave_all && max < request.max && result.events.size() == max) result.again_at = rate->next();
   }
   note_held(table, request, result);
   return result;

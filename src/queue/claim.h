@@ -21,6 +21,8 @@ struct ClaimRequest {
   std::size_t skip = 0;
   /// What the session notes its claims under, from this number on: see HeldClaims.
   std::uint64_t held_from = 0;
+  /// Claims nothing after all.
+  bool leave_all = false;
 };
 
 struct ClaimedRow {

@@ -147,6 +147,8 @@ void Dispatcher::send(SentTurn sent) {
         if (run->first && is_taken(txn, self->space_, *run->first)) ++run->losses;
         if (shared->turn.claim)
           shared->turn.claim->skip = std::min<std::size_t>(run->losses, 8) * shared->turn.claim->max;
+        // It may run again long after it was sent: what came when the node was held already is not for it.
+        if (shared->turn.claim) shared->turn.claim->leave_all = self->home_.held();
         TurnResult result = take_turn(txn, shared->turn, self->home_.now());
         run->first.reset();
         if (!result.claimed.events.empty()) run->first = result.claimed.events[0].event.id;
