@@ -15,7 +15,7 @@ namespace perdure::e2e {
 namespace {
 
 constexpr int kProcesses = 4;
-const int kSeconds = by_engine(20, 8);  // PERDURE_KILL_SECONDS overrides it.
+const int kSeconds = by_engine(20, 6);  // PERDURE_KILL_SECONDS overrides it.
 constexpr double kStallMax_s = 2;
 
 int seconds() {

@@ -97,7 +97,7 @@ TEST_F(SequenceKill, NothingInTheLogIsHandedOutAgain) {
     }
     ASSERT_FALSE(HasFailure());
   }
-  EXPECT_GT(behind_.told.size(), by_engine(1'000u, 50u));
+  EXPECT_GT(behind_.told.size(), by_engine(1'000u, 10u));
   EXPECT_GT(atomic_.told.size(), 1'000u);
   EXPECT_GT(read_, 0u) << "none was killed with something to recover";
   std::printf(
