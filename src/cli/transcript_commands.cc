@@ -83,10 +83,13 @@ class Messages {
   /// Those behind the last; then those whose time is before it, if some of the first `last` have not been printed.
   OrFailure<void> print_new(std::uint64_t last = 0) {
     if (auto good = print_after(); !good || printed_.size() + gone_ >= last) return good;
+    // The stream may be behind what is printed, so it does not say how many are missing.
+    auto all = count();
+    if (!all) return std::unexpected(std::move(all.error()));
     after_.clear();
     auto good = print_after();
     // A list of things to do was replaced by another, or what was old has gone: nobody has to look for those again.
-    if (good) gone_ = last - std::min<std::uint64_t>(last, printed_.size());
+    if (good) gone_ = *all - std::min<std::uint64_t>(*all, printed_.size());
     return good;
   }
 
@@ -134,6 +137,15 @@ class Messages {
     else
       printer_.print(message);
   }
+  /// How many there have been.
+  OrFailure<std::uint64_t> count() {
+    auto answer = context_.get({context_.space(), "transcripts", "sessions", session_});
+    if (!answer) return std::unexpected(std::move(answer.error()));
+    const Value* messages = answer->body.find("messages");
+    auto number = messages ? messages->as_integer() : nullptr;
+    return number ? static_cast<std::uint64_t>(*number) : 0;
+  }
+
   OrFailure<Value> fetch(const std::string& after, std::string_view limit) {
     Target target = {context_.space(), "transcripts", "sessions", session_, "messages"};
     target.query("limit", std::string(limit));
