@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "store/system_access.h"
@@ -91,6 +92,8 @@ class Storing {
     for (std::string_view uuid : uuids) keys.push_back(uuid_key(space_, uuid));
     for (std::string_view call : calls) keys.push_back(result_number_key(data_, call));
     auto rows = txn_.get_many(keys);
+    owners_.reserve(uuids.size());
+    results_.reserve(calls.size());
     for (std::size_t i = 0; i < uuids.size(); ++i) owners_[key_text(uuids[i])] = decode_owner(rows[i]);
     for (std::size_t i = 0; i < calls.size(); ++i)
       results_[std::string(calls[i])] = decode_number(rows[uuids.size() + i]);
@@ -260,8 +263,8 @@ class Storing {
   /// By prompt.
   std::map<std::uint64_t, std::string> last_said_;
   /// By uuid, as keys have it; and by the id of a call, which answer has a row by that.
-  std::map<std::string, std::optional<UuidOwner>> owners_;
-  std::map<std::string, std::uint64_t> results_;
+  std::unordered_map<std::string, std::optional<UuidOwner>> owners_;
+  std::unordered_map<std::string, std::uint64_t> results_;
 };
 
 }  // namespace

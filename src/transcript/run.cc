@@ -91,22 +91,35 @@ class Reading {
     auto stretch = read_ahead(lines, entries_, kBookingsMax * at_once, oldest_kept(session_, now_()));
     if (!stretch) return std::unexpected(std::move(stretch.error()));
     lines.go_back(here);
-    const auto order = stretch->sorted();
+    ahead_ = std::make_shared<const Stretch>(std::move(*stretch));
+    const auto order = ahead_->sorted();
     for (std::size_t i = 0; i < order.size(); i += at_once) {
       auto which = std::span(order).subspan(i, std::min(at_once, order.size() - i));
-      auto done = store_.transact([&](Transaction& txn) {
-        SystemAccess access(txn);
-        held_claim(txn, job_.event().space, claim_);
-        book(txn, job_.event().space, session_.number, *stretch, which, i);
-      });
-      if (!done) return done;
+      // While one is being committed, the next is made.
+      auto before = std::exchange(pending_, start_booking({which.begin(), which.end()}, i));
+      if (auto done = before ? before->take() : Result<void>(); !done) return done;
     }
-    ahead_ = std::make_shared<const Stretch>(std::move(*stretch));
-    return {};
+    return wait();
+  }
+
+  Pending start_booking(std::vector<std::uint32_t> which, std::size_t place) {
+    auto body = [space = job_.event().space, claim = claim_, number = session_.number, ahead = ahead_,
+                 which = std::move(which), place](Transaction& txn) {
+      SystemAccess access(txn);
+      held_claim(txn, space, claim);
+      book(txn, space, number, *ahead, which, place);
+    };
+    return start(std::move(body));
+  }
+
+  template <class Body>
+  Pending start(Body body) {
+    auto pending = std::make_shared<Promise<Result<void>>>();
+    store_.transact_async(std::move(body), [pending](Result<void> done) { pending->set(std::move(done)); });
+    return pending;
   }
 
   void store(std::shared_ptr<Batch> batch) {
-    pending_ = std::make_shared<Promise<Result<void>>>();
     const std::string& space = job_.event().space;
     auto body = [space, claim = claim_, batch, id = id_, number = session_.number, now = now_()](Transaction& txn) {
       SystemAccess access(txn);
@@ -117,7 +130,7 @@ class Reading {
       found.event->row.losses = 0;
       txn.set(found.event->key, found.event->row.encode_as_it_is());
     };
-    store_.transact_async(std::move(body), [pending = pending_](Result<void> done) { pending->set(std::move(done)); });
+    pending_ = start(std::move(body));
   }
 
   Result<void> wait() {
