@@ -127,8 +127,9 @@ void lose(WorkerTable& table, Loaded& event, std::string why) {
     return table.enter_dead(event);
   }
   if (losses <= kUnluckyLosses) return table.enter_ready(event, table.now());
-  // Spread by the id, so that what ran beside a killer does not meet it again.
-  auto share = static_cast<double>(event.id.bytes[15]) / 256.0;
+  // Spread by the id, so that what ran beside a killer does not meet it again; by another byte of it each time, or two
+  // that are close would meet for ever.
+  auto share = static_cast<double>(event.id.bytes[15 - (losses - kUnluckyLosses - 1) % 6]) / 256.0;
   RetryPolicy growing{.delay = kLossDelay / 2, .factor = 2, .max_delay = kLossDelayMax};
   Duration delay = retry_delay(growing, losses - kUnluckyLosses - 1, 0);
   delay += Duration(static_cast<std::int64_t>(share * static_cast<double>(delay.count())));
