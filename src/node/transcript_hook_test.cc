@@ -208,6 +208,7 @@ TEST_F(TranscriptHook, AStartRemovesOthersOfTheProjectThatOnlyStarted) {  // WOR
   hook("SessionStart", {{"session_id", "first"}});
   hook("SessionStart", {{"session_id", "busy"}, {"cwd", "/tmp/x"}});
   hook("UserPromptSubmit", {{"session_id", "busy"}, {"prompt", "work"}});
+  EXPECT_THAT(rows(started_key("default", "/tmp/x")), IsEmpty());
   hook("SessionStart", {{"session_id", "elsewhere"}, {"cwd", "/users/me/other"}});
   std::uint64_t number = session("first")->row.number;
   hook("SessionStart", {{"session_id", "second"}});

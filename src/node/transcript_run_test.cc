@@ -418,7 +418,7 @@ TEST_F(TranscriptRun, WhatARowHasNoRoomForIsCut) {  // WORK-20
   std::string euros;
   for (int i = 0; i < 50'000; ++i) euros += "€";
   std::string long_results;
-  for (int i = 0; i < 120; ++i)
+  for (int i = 0; i < 100; ++i)
     long_results += (i ? "," : "") + (R"({"type":"tool_result","tool_use_id":"l)" + std::to_string(i) +
                                       R"(","content":")" + euros + "\"}");
   append(path(), user("u1", std::string(1'500'000, 'x')) + line("assistant", "a1", "[" + tools + "]", 2s) +

@@ -140,7 +140,15 @@ TEST_F(TranscriptUuids, ThatAreKnownAreNotBooked) {  // WORK-17
   ask("b");
   store("a", {said("u1")});
   store("b", {said("u2")});
+  const std::uint64_t session_entries = session("a")->progress.entries;
   book_for("a", {"u1", "u2", "u3", "u3"});
+  EXPECT_THAT(owners(), ElementsAre("u1: 1 1", "u2: 2 1", "u3: 1 4"));
+  // The same in another transaction: of two alike the first still has it.
+  const std::uint64_t a = number("a");
+  change([&](Transaction& txn) {
+    Stretch again{session_entries, {"u1", "u2", "u3", "u3"}, 0};
+    book(txn, "default", a, again, std::vector<std::uint32_t>{3}, 3);
+  });
   EXPECT_THAT(owners(), ElementsAre("u1: 1 1", "u2: 2 1", "u3: 1 4"));
   // What another has booked and not stored is nobody's.
   book_for("b", {"u3"});
