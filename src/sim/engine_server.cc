@@ -1,5 +1,7 @@
 #include "sim/engine_server.h"
 
+#include <algorithm>
+
 #include "base/endian.h"
 #include "store/ranges.h"
 
@@ -10,7 +12,8 @@ using remote::Fold;
 using remote::LogEntry;
 using remote::Moment;
 
-const Bytes kVersion = "m/version", kFolded = "m/folded", kTrimmed = "m/trimmed", kLog = "l/", kRows = "r/";
+const Bytes kVersion = "m/version", kFolded = "m/folded", kTrimmed = "m/trimmed", kTurn = "m/turn", kLog = "l/",
+            kRows = "r/";
 
 Bytes number(Version version) {
   Bytes bytes(sizeof version.number, '\0');
@@ -82,7 +85,7 @@ Result<Moment> read_moment(Snapshot& view, Version since, std::span<const Bytes>
 /// What has a condition, and happens wholly or not at all.
 class EngineServer::Write : public CommitJob {
  public:
-  explicit Write(EngineServer& server) : server_(server) {}
+  explicit Write(EngineServer& server, const Bytes& rings = kVersion) : server_(server), changed_{watch_hash(rings)} {}
 
   Result<Applied> apply(CommitView& view) override {
     auto holds = condition(view);
@@ -113,7 +116,7 @@ class EngineServer::Write : public CommitJob {
   EngineServer& server_;
   bool done_ = false;
   Version version_;
-  const std::vector<std::uint64_t> changed_ = {watch_hash(kVersion)};
+  const std::vector<std::uint64_t> changed_;
 };
 
 class EngineServer::Append final : public Write {
@@ -176,6 +179,17 @@ class EngineServer::FoldRows final : public Write {
   FoldDone done_;
 };
 
+/// Whether it gets through does not matter.
+class EngineServer::AskForTurn final : public Write {
+ public:
+  explicit AskForTurn(EngineServer& server) : Write(server, kTurn) {}
+
+ private:
+  Result<bool> condition(CommitView&) override { return true; }
+  Result<void> write(CommitView& view) override { return put(view, kTurn, {}); }
+  void answer(Result<void>) override {}
+};
+
 EngineServer::EngineServer(std::unique_ptr<Engine> engine)
     : engine_(std::move(engine)), limits_{.name = engine_->capabilities().name} {
   engine_->listen(this);
@@ -211,16 +225,21 @@ void EngineServer::next() {
   if (!writes_.empty()) engine_->commit(*writes_.front());
 }
 
-void EngineServer::listen(std::function<void(Version)> bell) {
+void EngineServer::ask_for_turn() {
+  commit(std::make_unique<AskForTurn>(*this));
+}
+
+void EngineServer::listen(remote::Bell bell) {
   bell_ = std::move(bell);
 }
 
-void EngineServer::keys_changed(std::span<const std::uint64_t>) {
-  if (bell_) bell_(Version{});
+void EngineServer::keys_changed(std::span<const std::uint64_t> key_hashes) {
+  static const std::uint64_t turn = watch_hash(kTurn);
+  if (bell_) bell_({.turn_wanted = std::ranges::find(key_hashes, turn) != key_hashes.end()});
 }
 
 void EngineServer::anything_changed() {
-  if (bell_) bell_(Version{});
+  if (bell_) bell_({});
 }
 
 }  // namespace perdure::sim

@@ -23,12 +23,14 @@ class EngineServer final : public remote::ServerLink, private ChangeListener {
   Result<remote::Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override;
   void append(Version expected, const remote::LogEntry& entry, AppendDone done) override;
   void fold(const remote::Fold& fold, FoldDone done) override;
-  void listen(std::function<void(Version)> bell) override;
+  void ask_for_turn() override;
+  void listen(remote::Bell bell) override;
 
  private:
   class Write;
   class Append;
   class FoldRows;
+  class AskForTurn;
 
   // ChangeListener
   void keys_changed(std::span<const std::uint64_t> key_hashes) override;
@@ -40,7 +42,7 @@ class EngineServer final : public remote::ServerLink, private ChangeListener {
 
   const std::unique_ptr<Engine> engine_;
   const remote::ServerLimits limits_;
-  std::function<void(Version)> bell_;
+  remote::Bell bell_;
   std::deque<std::unique_ptr<Write>> writes_;
 };
 

@@ -109,7 +109,7 @@ void SimEngine::attempt() {
   if (full) commit_->leave_no_room();
   auto done = job_->apply(*commit_);
   if (!done) return answer(std::unexpected(std::move(done.error())));
-  if (*done == Applied::kNothing) return answer_when_durable(commit_->base_epoch());
+  if (*done != Applied::kSomething) return answer_when_durable(commit_->base_epoch());
   if (full == 1) return answer(fail(ErrorCode::kStoreFull, "the disk is full"));
   if (attempts_ < kAttemptsMax && store_.faults().strikes(FaultClass::kConflict, index_)) {
     ++attempts_;

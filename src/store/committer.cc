@@ -128,10 +128,10 @@ Result<Applied> Committer::apply(CommitView& view) {
   batch_bytes_ = 0;
   changes_.clear();
   changed_keys_.clear();
-  auto applied = Applied::kNothing;
+  auto applied = Applied::kNothingToTell;
   Result<void> result;
   if (engine_.capabilities().unknown_commits) result = advance_batch_row(view);
-  for (std::size_t i = 0; result && (i < batch_.size() || take_more()); ++i) {
+  for (std::size_t i = 0; result && (i < batch_.size() || (!view.confirmed() && take_more())); ++i) {
     if (batch_[i]->phase == Call::Phase::kAnswered) continue;
     if (batch_bytes_ > engine_.capabilities().batch_bytes_max) {
       verdicts_[i].refusal = Refusal::kLater;
@@ -141,7 +141,10 @@ Result<Applied> Committer::apply(CommitView& view) {
     if (!verdict) {
       result = std::unexpected(std::move(verdict.error()));
     } else {
-      if (verdict->receipt.version != Version{}) applied = Applied::kSomething;
+      if (verdict->receipt.version != Version{})
+        applied = Applied::kSomething;
+      else if (verdict->refusal == Refusal::kFinal && applied == Applied::kNothingToTell)
+        applied = Applied::kNothing;
       verdicts_[i] = std::move(*verdict);
     }
   }

@@ -80,19 +80,26 @@ class CommitView : public ReadView {
   virtual Result<void> erase(BytesView key) = 0;
   /// Erases every key of the range and tells `erased` of each.
   virtual Result<void> erase_range(const KeyRange& range, const std::function<void(BytesView)>& erased) = 0;
+  /// Whether all that it shows was so at some time after the job was last applied. A job that writes nothing then need
+  /// not be confirmed, provided that it answers nobody who came later.
+  virtual bool confirmed() const { return false; }
   /// Room left for what only adds to the store: false when just the reserve is left.
   virtual bool has_room() const { return true; }
 };
 
-enum class Applied { kSomething, kNothing };
+enum class Applied {
+  kSomething,
+  kNothing,       ///< There is nothing to make durable.
+  kNothingToTell  ///< Nor is anybody answered.
+};
 
 /// One batch. The engine calls `apply` (more than once if it had to start over), and when the writes are durable or
 /// known not to be, `done`, both on a thread of its choosing, never at the same time.
 class CommitJob {
  public:
   virtual ~CommitJob() = default;
-  /// An error abandons the batch; kNothing means that there is nothing to make durable. What it read must be durable
-  /// all the same before `done`, for those whom it answers.
+  /// An error abandons the batch. After kNothing, what it read must be durable all the same before `done`, for those
+  /// whom it answers.
   virtual Result<Applied> apply(CommitView& view) = 0;
   /// Hashes (watch_hash) of the keys that the last apply wrote: what other processes' watches are woken by.
   virtual std::span<const std::uint64_t> changed_keys() const = 0;

@@ -28,6 +28,12 @@ struct EngineUnderTest {
   /// Opens what is kept in the directory, which the test makes and removes.
   std::function<Result<std::unique_ptr<Engine>>(const std::filesystem::path&, Scheduler&, const StoreOptions&)> make;
 };
+/// Of an engine on a server: so little that all of it happens in every test, folding, forgetting, asking again.
+inline constexpr std::size_t kFoldBytes = 2'000, kCacheBytes = 20'000;
+inline StoreOptions forgetful(StoreOptions options) {
+  options.cache_bytes = kCacheBytes;
+  return options;
+}
 /// Every engine that this build has.
 extern const std::vector<EngineUnderTest> kEngines;
 void PrintTo(const EngineUnderTest& engine, std::ostream* out);

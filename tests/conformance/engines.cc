@@ -20,8 +20,7 @@ const std::vector<EngineUnderTest> kEngines = {
        auto& store = servers[directory];
        if (!store) store = std::make_shared<remote::MemoryStore>();
        auto server = std::make_unique<remote::MemoryServer>(store);
-       // So little that all of it happens in every test: folding, forgetting, asking again.
-       return remote::RemoteEngine::open(std::move(server), scheduler, options, {.fold_bytes = 2000});
+       return remote::RemoteEngine::open(std::move(server), scheduler, forgetful(options), {.fold_bytes = kFoldBytes});
      }},
     {"lmdb", [](const std::filesystem::path& directory, Scheduler& scheduler,
                 const StoreOptions& options) { return lmdb::open_engine(directory, scheduler, options); }},

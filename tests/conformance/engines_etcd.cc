@@ -16,7 +16,7 @@ const std::vector<EngineUnderTest> kEngines = {
        auto opened =
            etcd::EtcdServer::open({.url = server.url("/" + directory.filename().string()), .log = options.log});
        if (!opened) return std::unexpected(std::move(opened.error()));
-       return remote::RemoteEngine::open(std::move(*opened), scheduler, options, {.fold_bytes = 2000});
+       return remote::RemoteEngine::open(std::move(*opened), scheduler, forgetful(options), {.fold_bytes = kFoldBytes});
      }},
 };
 

@@ -16,7 +16,7 @@ const std::vector<EngineUnderTest> kEngines = {
        for (unsigned char byte : directory.filename().string()) name += std::to_string(byte % 64);
        auto opened = postgres::PostgresServer::open({.url = server.url("perdure_schema=" + name), .log = options.log});
        if (!opened) return std::unexpected(std::move(opened.error()));
-       return remote::RemoteEngine::open(std::move(*opened), scheduler, options, {.fold_bytes = 2000});
+       return remote::RemoteEngine::open(std::move(*opened), scheduler, forgetful(options), {.fold_bytes = kFoldBytes});
      }},
 };
 

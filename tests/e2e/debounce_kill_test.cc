@@ -60,6 +60,7 @@ TEST_F(DebounceKill, EveryTouchIsCoveredAndNoKeyIsRunTwiceAtOnce) {
   }
   std::vector<std::string> wrong;
   must(store_.read([&](Reader& reader) {
+    wrong.clear();  // Anew in each run of the body.
     sim::debouncing::check(reader,
                            {.owed = sim::debouncing::Owed::kOnce, .at_rest = true, .acknowledged = {}, .possible = {}},
                            [&](std::string what) { wrong.push_back(std::move(what)); });

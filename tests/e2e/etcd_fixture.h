@@ -72,8 +72,8 @@ class Heard {
     heard_.push_back(std::move(what));
     changed_.notify_all();
   }
-  std::function<void(Version)> bell() {
-    return [this](Version version) { add(std::to_string(version.number)); };
+  remote::Bell bell() {
+    return [this](remote::Ring ring) { add(ring.turn_wanted ? "turn" : std::to_string(ring.reached.number)); };
   }
   LogSink sink() {
     return [this](const LogRecord& record) { add(std::string(record.message)); };

@@ -43,11 +43,12 @@ void Acknowledged::hear(const std::string& event) {
 }
 
 std::vector<std::string> check_log(Store& store, const Acknowledged& acknowledged) {
-  std::vector<std::string> wrong = acknowledged.contradictions;
+  std::vector<std::string> wrong;
   auto object = [&](std::string what) {
     if (wrong.size() < 10) wrong.push_back(std::move(what));
   };
   auto read = store.read([&](Reader& reader) {
+    wrong = acknowledged.contradictions;  // Anew in each run of the body.
     std::int64_t end = decode_counter(reader.get(kLogEnd));
     if (std::int64_t total = decode_counter(reader.get(kLogTotal)); total != end)
       object("the counter says " + std::to_string(total) + ", the log ends at " + std::to_string(end));

@@ -139,7 +139,7 @@ TEST(PostgresOpen, AWrongPasswordIsSaidToBeSoAndNotShown) {
 TEST(PostgresOpen, SessionsDoNotDependOnWhatTheDatabaseHasAsDefaults) {
   sql("CREATE ROLE odd LOGIN SUPERUSER");
   for (std::string setting : {"synchronous_commit = off", "default_transaction_isolation = serializable",
-                              "search_path = nowhere", "statement_timeout = 1"})
+                              "search_path = nowhere", "statement_timeout = 50"})
     sql("ALTER ROLE odd SET " + setting);
   auto connection = postgres::Connection::open(*postgres::parse_target(the_server().url("", "odd")),
                                                {"test", std::chrono::seconds(5), std::chrono::seconds(5)});

@@ -119,7 +119,7 @@ TEST_F(SessionDeath, NoLeaseIsEverStuckAndNoneHasTwoHolders) {
         victim.ask("churn " + std::to_string(i) + " l " + std::to_string(kLeases) + " " + std::to_string(kChains)),
         "ok");
     // Killed in the middle of whatever it is doing after a while that differs from time to time.
-    victim.gather(Milliseconds(50 + i * 7));
+    victim.gather(Milliseconds(by_engine(50, 300) + i * 7));
     std::int64_t killed_ns = steady_ns();
     victim.kill();
     survivor.say("acquire-many l " + std::to_string(kLeases) + " 60000");

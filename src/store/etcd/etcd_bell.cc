@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/latch.h"
+#include "runtime/random.h"
 
 namespace perdure::etcd {
 namespace {
@@ -11,6 +12,9 @@ namespace {
 constexpr std::chrono::milliseconds kPauseMin{50}, kPauseMax{1'000};
 
 }  // namespace
+
+Bell::Bell(Client& client, const Layout& layout)
+    : client_(client), layout_(layout), name_(encode_version({random_seed()})) {}
 
 Bell::~Bell() {
   {
@@ -22,7 +26,7 @@ Bell::~Bell() {
   thread_.join();
 }
 
-void Bell::listen(std::function<void(Version)> bell) {
+void Bell::listen(remote::Bell bell) {
   const bool wanted = static_cast<bool>(bell);
   {
     MutexLock lock(ringing_);
@@ -33,18 +37,33 @@ void Bell::listen(std::function<void(Version)> bell) {
   thread_.start("perdure-etcd", [this] { run(); });
 }
 
-void Bell::ring(Version reached) {
+void Bell::ask_for_turn() {
+  // Whether it got through does not matter.
+  (void)client_.write({.then = {Put{layout_.turn(), name_}}});
+}
+
+void Bell::heard(const KeyValue* row) {
+  // Nothing is known of what came before the stream.
+  if (!row) return ring({});
+  if (row->key == layout_.turn()) {
+    if (row->value != name_) ring({.turn_wanted = true});
+    return;
+  }
+  // A value that cannot be read is as good as none.
+  ring({.reached = decode_version(row->value).value_or(Version{})});
+}
+
+void Bell::ring(remote::Ring ring) {
   MutexLock lock(ringing_);
-  if (bell_) bell_(reached);
+  if (bell_) bell_(ring);
 }
 
 void Bell::run() {
   auto pause = kPauseMin;
   for (;;) {
-    client_.watch(layout_.version(), [&](const KeyValue* row) {
+    client_.watch(layout_.turn(), layout_.version(), [&](const KeyValue* row) {
       pause = kPauseMin;
-      // Nothing is known of what came before the stream: that is version 0, as for a value that cannot be read.
-      ring(row ? decode_version(row->value).value_or(Version{}) : Version{});
+      heard(row);
     });
     MutexLock lock(mutex_);
     for (SteadyTime until = steady_now() + pause; !ending_ && steady_now() < until;)

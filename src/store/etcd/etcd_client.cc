@@ -202,7 +202,7 @@ void Client::compact(Revision revision) {
   (void)reached->ready.link->kv->Compact(&context.grpc, request, &response);
 }
 
-Error Client::watch(const Bytes& key, const std::function<void(const KeyValue*)>& heard) {
+Error Client::watch(const Bytes& first, const Bytes& last, const std::function<void(const KeyValue*)>& heard) {
   Ready ready;
   if (auto verdict = make_ready(*endpoints_[watch_next_++ % endpoints_.size()], ready))
     return std::move(verdict->error);
@@ -212,7 +212,7 @@ Error Client::watch(const Bytes& key, const std::function<void(const KeyValue*)>
     if (watching_stopped_) return {ErrorCode::kClosed, "the watch of etcd was stopped"};
     watching_ = &context;
   }
-  Error ended = stream(*ready.link, context, key, heard);
+  Error ended = stream(*ready.link, context, first, last, heard);
   {
     MutexLock lock(watch_mutex_);
     watching_ = nullptr;
@@ -222,11 +222,12 @@ Error Client::watch(const Bytes& key, const std::function<void(const KeyValue*)>
   return ended;
 }
 
-Error Client::stream(Link& link, Context& context, const Bytes& key,
+Error Client::stream(Link& link, Context& context, const Bytes& first, const Bytes& last,
                      const std::function<void(const KeyValue*)>& heard) {
   auto both_ways = link.watch->Watch(&context.grpc);
   pb::WatchRequest request;
-  request.mutable_create_request()->set_key(key);
+  request.mutable_create_request()->set_key(first);
+  request.mutable_create_request()->set_range_end(last + std::string(1, '\0'));
   both_ways->Write(request);
   std::string cancelled;
   for (pb::WatchResponse response; cancelled.empty() && both_ways->Read(&response);) {

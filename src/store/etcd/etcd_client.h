@@ -41,9 +41,10 @@ class Client {
   /// Lets go of what is older than `revision`, for everybody on this etcd. Nothing hangs on its success.
   void compact(Revision revision) PERDURE_EXCLUDES(mutex_);
 
-  /// Blocks while a stream tells of `key`: `heard` gets nothing once it is set up, and then each new row. Returns when
-  /// the stream has ended, with the reason. One call at a time.
-  Error watch(const Bytes& key, const std::function<void(const KeyValue*)>& heard) PERDURE_EXCLUDES(mutex_);
+  /// Blocks while a stream tells of the keys from `first` to `last`: `heard` gets nothing once it is set up, and then
+  /// each new row. Returns when the stream has ended, with the reason. One call at a time.
+  Error watch(const Bytes& first, const Bytes& last, const std::function<void(const KeyValue*)>& heard)
+      PERDURE_EXCLUDES(mutex_);
   /// Ends the stream that there is and every later one.
   void stop_watching() PERDURE_EXCLUDES(mutex_);
 
@@ -73,7 +74,8 @@ class Client {
   std::optional<Verdict> connect(Endpoint& endpoint, Ready& ready);
   std::optional<Verdict> authenticate(Ready& ready) PERDURE_EXCLUDES(mutex_);
   Result<TxnAnswer> call(Purpose purpose, const Txn& txn) PERDURE_EXCLUDES(mutex_);
-  Error stream(Link& link, Context& context, const Bytes& key, const std::function<void(const KeyValue*)>& heard);
+  Error stream(Link& link, Context& context, const Bytes& first, const Bytes& last,
+               const std::function<void(const KeyValue*)>& heard);
 
   void failed(std::size_t index, const std::string& why) PERDURE_EXCLUDES(mutex_);
   void answered() PERDURE_EXCLUDES(mutex_);

@@ -5,6 +5,7 @@
 //   <prefix>/folded             up to where the rows know of it
 //   <prefix>/trimmed            up to where its entries are gone
 //   <prefix>/folder             who folds just now; absent if nobody does
+//   <prefix>/turn               who has asked for a turn to append (remote/turns.h) last; absent if nobody ever did
 //   <prefix>/log/<version>      an entry of the log: the batch
 //   <prefix>/row/<key>          a row: its version, and then its value
 //
@@ -31,6 +32,8 @@ class Layout {
   Bytes folded() const { return prefix_ + "folded"; }
   Bytes trimmed() const { return prefix_ + "trimmed"; }
   Bytes folder() const { return prefix_ + "folder"; }
+  /// No other key stands between this one and version(), so that both can be watched together.
+  Bytes turn() const { return prefix_ + "turn"; }
   Bytes entry(Version version) const;
   Bytes row(BytesView key) const { return prefix_ + "row/" + Bytes(key); }
 

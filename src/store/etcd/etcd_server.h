@@ -25,7 +25,8 @@ class EtcdServer final : public remote::RowServer {
   Result<remote::Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override;
   Result<remote::Appended> append(Version expected, const remote::LogEntry& entry) override;
   Result<bool> fold(const remote::Fold& fold) override { return folder_.fold(fold); }
-  void listen(std::function<void(Version reached)> bell) override { bell_.listen(std::move(bell)); }
+  void ask_for_turn() override { bell_.ask_for_turn(); }
+  void listen(remote::Bell bell) override { bell_.listen(std::move(bell)); }
 
  private:
   EtcdServer(const Url& url, std::unique_ptr<Client> client);

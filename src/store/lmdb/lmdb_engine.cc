@@ -141,7 +141,7 @@ Result<void> LmdbEngine::run_inside(MDB_txn* txn, CommitJob& job) {
   if (done) applied = job.apply(view);
   if (done && !applied) done = std::unexpected(std::move(applied.error()));
   if (done && *applied == Applied::kSomething) done = view.finish();
-  if (!done || *applied == Applied::kNothing) {
+  if (!done || *applied != Applied::kSomething) {
     mdb_txn_abort(txn);
     return done;
   }

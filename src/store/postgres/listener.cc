@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "runtime/random.h"
 #include "store/postgres/pool.h"
 #include "store/postgres/schema.h"
 
@@ -20,6 +21,8 @@ constexpr Duration kQuiet = std::chrono::seconds(5);
 
 const Lane kLane = {.name = "listen", .patience = std::chrono::seconds(5), .statement_limit = std::chrono::seconds(4)};
 
+constexpr std::string_view kPlea = "turn ";
+
 Version version_in(const char* text) {
   Version version;
   std::from_chars(text, text + std::strlen(text), version.number);
@@ -29,7 +32,10 @@ Version version_in(const char* text) {
 }  // namespace
 
 Listener::Listener(const Target& target, Reach& reach)
-    : target_(target), reach_(reach), end_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    : target_(target),
+      reach_(reach),
+      plea_(std::string(kPlea) + std::to_string(random_seed())),
+      end_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Listener::~Listener() {
   std::uint64_t one = 1;
@@ -38,7 +44,7 @@ Listener::~Listener() {
   close(end_);
 }
 
-void Listener::listen(std::function<void(Version)> bell) {
+void Listener::listen(remote::Bell bell) {
   // The bell is rung under the lock, so that one that is ringing is waited for.
   MutexLock lock(mutex_);
   bell_ = std::move(bell);
@@ -47,9 +53,9 @@ void Listener::listen(std::function<void(Version)> bell) {
   thread_.start("perdure-pg-bell", [this] { loop(); });
 }
 
-void Listener::ring(Version reached) {
+void Listener::ring(remote::Ring ring) {
   MutexLock lock(mutex_);
-  if (bell_) bell_(reached);
+  if (bell_) bell_(ring);
 }
 
 Listener::Waited Listener::wait(int socket, Duration time) {
@@ -77,18 +83,22 @@ void Listener::loop() {
 void Listener::hear(Connection& connection) {
   if (!connection.run(text(listen_statement(target_)))) return;
   // What was notified before now has not been heard.
-  ring(Version{});
+  ring({});
   for (;;) {
     Waited waited = wait(PQsocket(connection.raw()), kQuiet);
     if (waited == Waited::kEnd) return;
     if (waited == Waited::kHeard && PQconsumeInput(connection.raw()) != 1) return;
     if (waited == Waited::kQuiet && !connection.run(prepared(kVersion))) return;
     Version newest;
+    bool turn_wanted = false;
     while (PGnotify* notified = PQnotifies(connection.raw())) {
+      std::string_view said = notified->extra;
+      turn_wanted |= said.starts_with(kPlea) && said != plea_;
       newest = std::max(newest, version_in(notified->extra));
       PQfreemem(notified);
     }
-    if (newest.number > 0) ring(newest);
+    if (newest.number > 0) ring({.reached = newest});
+    if (turn_wanted) ring({.turn_wanted = true});
   }
 }
 

@@ -1,13 +1,13 @@
 // Hears what is notified on the channel of the schema, on a connection and a thread of its own.
 #pragma once
 
-#include <functional>
+#include <string>
 
-#include "perdure/version.h"
 #include "runtime/mutex.h"
 #include "runtime/thread.h"
 #include "store/postgres/connection.h"
 #include "store/postgres/reach.h"
+#include "store/remote/row_server.h"
 
 namespace perdure::postgres {
 
@@ -19,7 +19,9 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   /// As RowServer::listen. The thread starts with the first bell.
-  void listen(std::function<void(Version)> bell);
+  void listen(remote::Bell bell);
+  /// What others hear if this is notified: that this one asks for a turn. It does not hear itself.
+  const std::string& plea() const { return plea_; }
 
  private:
   enum class Waited { kHeard, kQuiet, kEnd };
@@ -29,14 +31,15 @@ class Listener {
   void hear(Connection& connection);
   /// Until something comes on `socket` (-1 for none), for a while, or to the end.
   Waited wait(int socket, Duration time);
-  void ring(Version reached);
+  void ring(remote::Ring ring);
 
   const Target target_;
   Reach& reach_;
+  const std::string plea_;
   const int end_;  ///< An eventfd: readable when the loop is to end.
   Mutex mutex_;
   bool started_ PERDURE_GUARDED_BY(mutex_) = false;
-  std::function<void(Version)> bell_ PERDURE_GUARDED_BY(mutex_);
+  remote::Bell bell_ PERDURE_GUARDED_BY(mutex_);
   Thread thread_;
 };
 

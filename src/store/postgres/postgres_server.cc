@@ -16,6 +16,10 @@ const Lane kFolds = {.name = "fold", .patience = seconds(20), .statement_limit =
 /// a minute brings, and reading it become slow. So it is cleaned up each time that so much was added to it.
 constexpr std::uint64_t kVacuumBytes = std::uint64_t{32} << 20;
 
+/// Appends, after one that was lost, which ask for what came instead: without it the loser would need a round trip more
+/// than the winner, and lose again.
+constexpr unsigned kContended = 64;
+
 }  // namespace
 
 PostgresServer::PostgresServer(const Target& target, LogSink log)
@@ -54,22 +58,42 @@ Result<remote::Appended> PostgresServer::append_on(Connection& connection, Versi
   std::uint64_t warnings = connection.warnings();
   Parameters parameters;
   parameters.number(expected.number).number(entry.version.number).bytes(entry.batch);
-  auto answer = connection.run(prepared(kAppend, std::move(parameters)));
-  if (!answer && connection.broken())
-    return fail(ErrorCode::kCommitUnknown, answer.error().message + "; it was lost in the middle of a commit");
-  if (!answer) {
+  std::vector<Request> requests;
+  requests.push_back(prepared(kAppend, std::move(parameters)));
+  if (contended_ > 0) requests.push_back(moment_request(expected));
+  auto answers = connection.run(requests);
+  if (!answers && connection.broken())
+    return fail(ErrorCode::kCommitUnknown, answers.error().message + "; it was lost in the middle of a commit");
+  if (!answers) {
     // A server that has become a standby keeps its sessions; a new one may be led to the new primary.
-    if (answer.error().code == ErrorCode::kUnavailable) connection.abandon();
-    return std::unexpected(std::move(answer.error()));
+    if (answers.error().code == ErrorCode::kUnavailable) connection.abandon();
+    return std::unexpected(std::move(answers.error()));
   }
+  bool done = answers->front().rows() > 0;
   // An operator who cancels the wait for a synchronous standby makes the server say yes, with a warning, to what only
   // its own disk has.
-  if (connection.warnings() != warnings && answer->rows() > 0) {
+  if (connection.warnings() != warnings && done) {
     connection.abandon();
     return fail(ErrorCode::kCommitUnknown, target_.name + " has committed with a warning, perhaps without its standby");
   }
-  if (answer->rows() > 0) appended_bytes_ += entry.batch.size();
-  return remote::Appended{.done = answer->rows() > 0};
+  if (done) {
+    appended_bytes_ += entry.batch.size();
+    if (contended_ > 0) --contended_;
+    return remote::Appended{.done = true};
+  }
+  contended_ = kContended;
+  if (requests.size() == 1) return remote::Appended{};
+  auto instead = moment_from(target_, answers->back());
+  if (!instead) return std::unexpected(std::move(instead.error()));
+  return remote::Appended{.instead = std::move(*instead)};
+}
+
+void PostgresServer::ask_for_turn() {
+  Parameters parameters;
+  parameters.bytes(listener_.plea());
+  Request request = prepared(kNotify, std::move(parameters));
+  // Whether it got through does not matter.
+  (void)appends_.with<Answer>([&](Connection& connection) { return connection.run(request); });
 }
 
 Result<bool> PostgresServer::fold(const remote::Fold& fold) {

@@ -20,7 +20,8 @@ class PostgresServer final : public remote::RowServer {
   Result<remote::Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override;
   Result<remote::Appended> append(Version expected, const remote::LogEntry& entry) override;
   Result<bool> fold(const remote::Fold& fold) override;
-  void listen(std::function<void(Version reached)> bell) override { listener_.listen(std::move(bell)); }
+  void ask_for_turn() override;
+  void listen(remote::Bell bell) override { listener_.listen(std::move(bell)); }
 
  private:
   PostgresServer(const Target& target, LogSink log);
@@ -35,9 +36,13 @@ class PostgresServer final : public remote::RowServer {
   Listener listener_;
   /// By this process, since it last cleaned up the log.
   std::atomic<std::uint64_t> appended_bytes_ = 0;
+  /// For how many more appends to expect that others are first. Of those who append.
+  unsigned contended_ = 0;
 };
 
 /// The parts of the calls that have much to say: read.cc and fold.cc.
+Request moment_request(Version since);
+Result<remote::Moment> moment_from(const Target& target, const Answer& answer);
 Result<remote::Moment> read_on(Connection& connection, Version since, std::span<const Bytes> keys,
                                std::span<const RangeRead> ranges);
 Result<bool> fold_on(Connection& connection, const remote::Fold& fold);

@@ -25,17 +25,36 @@ Request range_request(const RangeRead& read) {
   return prepared(forward ? kForward : kReverse, std::move(parameters));
 }
 
-Request moment_request(Version since) {
-  Parameters parameters;
-  parameters.number(since.number);
-  return prepared(kMoment, std::move(parameters));
-}
-
 Request keys_request(std::span<const Bytes> keys) {
   std::vector<BytesView> views(keys.begin(), keys.end());
   Parameters parameters;
   parameters.bytes_array(views);
   return prepared(kKeys, std::move(parameters));
+}
+
+void add_values(Moment& moment, std::span<const Bytes> keys, const Answer& answer) {
+  std::unordered_map<BytesView, int> found;
+  for (int i = 0; i < answer.rows(); ++i) found.emplace(answer.bytes(i, 0), i);
+  moment.values.resize(keys.size());
+  for (std::size_t k = 0; k < keys.size(); ++k)
+    if (auto at = found.find(keys[k]); at != found.end())
+      moment.values[k] = Versioned{Bytes(answer.bytes(at->second, 2)), Version{answer.number(at->second, 1)}};
+}
+
+std::vector<Row> rows_from(const Answer& answer) {
+  std::vector<Row> rows;
+  rows.reserve(static_cast<std::size_t>(answer.rows()));
+  for (int i = 0; i < answer.rows(); ++i)
+    rows.push_back({Bytes(answer.bytes(i, 0)), Bytes(answer.bytes(i, 2)), Version{answer.number(i, 1)}});
+  return rows;
+}
+
+}  // namespace
+
+Request moment_request(Version since) {
+  Parameters parameters;
+  parameters.number(since.number);
+  return prepared(kMoment, std::move(parameters));
 }
 
 /// Each row has the end of the log, what is folded and trimmed, and one entry; without entries there is one row all the
@@ -59,25 +78,6 @@ Result<Moment> moment_from(const Target& target, const Answer& answer) {
     std::ranges::sort(moment.log, {}, &remote::LogEntry::version);
   return moment;
 }
-
-void add_values(Moment& moment, std::span<const Bytes> keys, const Answer& answer) {
-  std::unordered_map<BytesView, int> found;
-  for (int i = 0; i < answer.rows(); ++i) found.emplace(answer.bytes(i, 0), i);
-  moment.values.resize(keys.size());
-  for (std::size_t k = 0; k < keys.size(); ++k)
-    if (auto at = found.find(keys[k]); at != found.end())
-      moment.values[k] = Versioned{Bytes(answer.bytes(at->second, 2)), Version{answer.number(at->second, 1)}};
-}
-
-std::vector<Row> rows_from(const Answer& answer) {
-  std::vector<Row> rows;
-  rows.reserve(static_cast<std::size_t>(answer.rows()));
-  for (int i = 0; i < answer.rows(); ++i)
-    rows.push_back({Bytes(answer.bytes(i, 0)), Bytes(answer.bytes(i, 2)), Version{answer.number(i, 1)}});
-  return rows;
-}
-
-}  // namespace
 
 Result<Moment> read_on(Connection& connection, Version since, std::span<const Bytes> keys,
                        std::span<const RangeRead> ranges) {

@@ -62,10 +62,13 @@ constexpr std::array kStatements = {
               "WITH moved AS (UPDATE @.meta SET version = $2::bigint WHERE one AND version = $1::bigint RETURNING "
               "version), added AS (INSERT INTO @.log (version, batch) SELECT version, $3::bytea FROM moved) "
               "SELECT pg_notify('#', version::text) FROM moved"},
+    std::pair{kNotify, "SELECT pg_notify('#', $1::text)"},
+    // Behind an append in the same transaction it answers only if that was not done: otherwise the row of meta is of
+    // this transaction's own making.
     std::pair{kMoment,
               "SELECT m.version, f.folded, f.trimmed, l.version, l.batch FROM @.meta m JOIN @.fold_state f ON f.one "
               "LEFT JOIN @.log l ON l.version > CASE WHEN $1::bigint >= f.trimmed THEN $1::bigint ELSE f.folded END "
-              "WHERE m.one"},
+              "WHERE m.one AND m.xmin::text::bigint IS DISTINCT FROM txid_current_if_assigned() % 4294967296"},
     std::pair{kKeys, "SELECT key, version, value FROM @.rows WHERE key = ANY ($1::bytea[])"},
     std::pair{kForward,
               "SELECT key, version, value FROM @.rows WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key "

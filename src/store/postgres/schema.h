@@ -29,6 +29,7 @@ std::string vacuum_statement(const Target& target);
 
 // Names of prepared statements, with their parameters.
 inline constexpr const char* kAppend = "append";                    // expected, version, batch -> a row if it was done
+inline constexpr const char* kNotify = "notify";                    // payload
 inline constexpr const char* kMoment = "moment";                    // since -> meta and log, see read.cc
 inline constexpr const char* kKeys = "keys";                        // keys -> key, version, value
 inline constexpr const char* kForward = "forward";                  // begin, end, limit -> key, version, value

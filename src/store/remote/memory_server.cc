@@ -52,7 +52,7 @@ bool MemoryLog::fold(const Fold& fold) {
   return true;
 }
 
-void MemoryBells::listen(const void* who, std::function<void(Version)> bell) {
+void MemoryBells::listen(const void* who, Bell bell) {
   MutexLock lock(mutex_);
   if (bell)
     bells_.insert_or_assign(who, std::move(bell));
@@ -62,7 +62,13 @@ void MemoryBells::listen(const void* who, std::function<void(Version)> bell) {
 
 void MemoryBells::ring(Version version) {
   MutexLock lock(mutex_);
-  for (auto& [who, bell] : bells_) bell(version);
+  for (auto& [who, bell] : bells_) bell({.reached = version});
+}
+
+void MemoryBells::ask_for_turn(const void* who) {
+  MutexLock lock(mutex_);
+  for (auto& [other, bell] : bells_)
+    if (other != who) bell({.turn_wanted = true});
 }
 
 Result<Appended> MemoryServer::append(Version expected, const LogEntry& entry) {

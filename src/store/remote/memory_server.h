@@ -29,12 +29,13 @@ class MemoryLog {
 /// Rings the bells of all who share the log.
 class MemoryBells {
  public:
-  void listen(const void* who, std::function<void(Version)> bell) PERDURE_EXCLUDES(mutex_);
+  void listen(const void* who, Bell bell) PERDURE_EXCLUDES(mutex_);
   void ring(Version version) PERDURE_EXCLUDES(mutex_);
+  void ask_for_turn(const void* who) PERDURE_EXCLUDES(mutex_);
 
  private:
   Mutex mutex_;
-  std::map<const void*, std::function<void(Version)>> bells_ PERDURE_GUARDED_BY(mutex_);
+  std::map<const void*, Bell> bells_ PERDURE_GUARDED_BY(mutex_);
 };
 
 struct MemoryStore {
@@ -54,7 +55,8 @@ class MemoryServer final : public RowServer {
   }
   Result<Appended> append(Version expected, const LogEntry& entry) override;
   Result<bool> fold(const Fold& fold) override { return store_->log.fold(fold); }
-  void listen(std::function<void(Version)> bell) override { store_->bells.listen(this, std::move(bell)); }
+  void ask_for_turn() override { store_->bells.ask_for_turn(this); }
+  void listen(Bell bell) override { store_->bells.listen(this, std::move(bell)); }
 
  private:
   const std::shared_ptr<MemoryStore> store_;

@@ -51,16 +51,20 @@ RemoteEngine::RemoteEngine(std::unique_ptr<ServerLink> server, Scheduler& schedu
       scheduler_(scheduler),
       replica_(std::move(server), store_options.cache_bytes),
       capabilities_(capabilities_of(replica_.server())),
+      turns_(options.courtesy),
       commit_lane_(scheduler.lane("perdure-commit")),
       news_lane_(scheduler.lane("perdure-news")),
       fold_lane_(scheduler.lane("perdure-fold")) {
-  replica_.server().listen([this](Version reached) { news_of(reached); });
+  replica_.server().listen([this](Ring ring) { heard(ring); });
 }
 
 RemoteEngine::~RemoteEngine() {
   replica_.server().listen({});
-  // A batch whose callers have all been answered may still be on its way.
-  closing_ = true;
+  {
+    // A batch whose callers have all been answered may still be on its way.
+    MutexLock lock(mutex_);
+    closing_ = true;
+  }
   commit_lane_.reset();
   if (job_) finish(std::unexpected(closing()));
   news_lane_.reset();
@@ -70,37 +74,61 @@ RemoteEngine::~RemoteEngine() {
 void RemoteEngine::commit(CommitJob& job) {
   commit_lane_->post([this, &job] {
     job_ = &job;
+    confirmed_ = {};
     make_batch();
   });
 }
 
 void RemoteEngine::make_batch() {
-  batch_ = std::make_unique<BatchView>(replica_);
+  batch_ = std::make_unique<BatchView>(replica_, confirmed_);
   auto applied = job_->apply(*batch_);
+  if (applied && *applied == Applied::kNothingToTell) return finish({});
   if (batch_->beaten()) return begin_anew();
   if (!applied) return finish(std::unexpected(std::move(applied.error())));
+  if (*applied == Applied::kNothing && batch_->confirmed()) return finish({});
   then(*applied == Applied::kNothing ? &RemoteEngine::confirm_nothing : &RemoteEngine::append_batch);
 }
 
 void RemoteEngine::then(void (RemoteEngine::*step)()) {
-  if (closing_) return finish(std::unexpected(closing()));
-  commit_lane_->post([this, step] { (this->*step)(); });
+  {
+    MutexLock lock(mutex_);
+    if (!closing_) return commit_lane_->post([this, step] { (this->*step)(); });
+  }
+  finish(std::unexpected(closing()));
 }
 
 /// Nothing is written, but somebody is told what was read.
 void RemoteEngine::confirm_nothing() {
   auto now = replica_.follow();
   if (!now) return finish(std::unexpected(std::move(now.error())));
-  if (*now != batch_->base()) return begin_anew();
-  finish({});
+  if (*now == batch_->base()) return finish({});
+  // What is told then is of after the question, whoever commits meanwhile.
+  confirmed_ = *now;
+  begin_anew();
+}
+
+bool RemoteEngine::park() {
+  std::size_t unfolded = replica_.unfolded_bytes();
+  MutexLock lock(mutex_);
+  auto until = turns_.wait_until(scheduler_.now());
+  parked_ = until || (folding_ && unfolded > options_.unfolded_bytes_max);
+  if (until) {
+    commit_lane_->at(*until, [this] {
+      MutexLock timer_lock(mutex_);
+      unpark();
+    });
+  }
+  return parked_;
+}
+
+void RemoteEngine::unpark() {
+  if (std::exchange(parked_, false) && !closing_) commit_lane_->post([this] { append_batch(); });
 }
 
 void RemoteEngine::append_batch() {
-  if (replica_.unfolded_bytes() > options_.unfolded_bytes_max) {
-    MutexLock lock(mutex_);
-    parked_ = folding_;
-    if (parked_) return;
-  }
+  if (batch_->beaten()) return begin_anew();
+  if (park()) return;
+  if (replica_.unfolded_bytes() > 4 * options_.unfolded_bytes_max) return refuse_unfolded();
   Version version = batch_->last_version();
   entry_ = {version, encode_batch(batch_->writes(), version)};
   std::size_t most = replica_.server().limits().entry_bytes_max;
@@ -117,6 +145,10 @@ void RemoteEngine::appended(Result<Appended> answer) {
   if (!answer || !answer->done) appending_ = 0;
   if (!answer) return finish(std::unexpected(std::move(answer.error())));
   if (!answer->done) {
+    {
+      MutexLock lock(mutex_);
+      turns_.taken();
+    }
     Result<void> known = answer->instead ? replica_.take_in(batch_->base(), *answer->instead) : catch_up_now();
     return known ? begin_anew() : finish(std::move(known));
   }
@@ -138,11 +170,33 @@ Result<void> RemoteEngine::catch_up_now() {
 /// Others were first.
 void RemoteEngine::begin_anew() {
   count(store_options_, Metric::kBatchesRemade, 1);
+  bool patient = true;
+  {
+    MutexLock lock(mutex_);
+    patient = !turns_.lost(scheduler_.now());
+  }
+  if (!patient) replica_.server().ask_for_turn();
   then(&RemoteEngine::make_batch);
+}
+
+void RemoteEngine::refuse_unfolded() {
+  std::string problem;
+  {
+    MutexLock lock(mutex_);
+    problem = fold_problem_;
+  }
+  finish(fail(ErrorCode::kUnavailable, "the log of the store on " + capabilities_.name +
+                                           " has grown too long and could not be folded into rows: " +
+                                           (problem.empty() ? "another process is at it" : problem)));
+  fold_if_due();
 }
 
 void RemoteEngine::finish(Result<void> outcome) {
   batch_.reset();
+  {
+    MutexLock lock(mutex_);
+    turns_.over();
+  }
   std::exchange(job_, nullptr)->done(std::move(outcome));
 }
 
@@ -151,6 +205,12 @@ void RemoteEngine::when_durable(std::uint64_t epoch, std::move_only_function<voi
   waiters_.push_back({epoch, std::move(then)});
   if (std::exchange(asking_, true)) return;
   news_lane_->post([this] { ask_for_news(); });
+}
+
+void RemoteEngine::heard(Ring ring) {
+  if (!ring.turn_wanted) return news_of(ring.reached);
+  MutexLock lock(mutex_);
+  turns_.give(scheduler_.now());
 }
 
 void RemoteEngine::news_of(Version reached) {
@@ -168,7 +228,13 @@ void RemoteEngine::ask_for_news() {
     asking_ = false;
     waiters.swap(waiters_);
   }
+  Version before = replica_.version();
   auto now = replica_.follow();
+  if (now && *now > before && now->number != appending_) {
+    MutexLock lock(mutex_);
+    turns_.taken();
+    unpark();
+  }
   for (Waiter& waiter : waiters) {
     if (!now)
       waiter.then(std::unexpected(now.error()));
@@ -201,7 +267,8 @@ void RemoteEngine::folded(Version to, Result<bool> done) {
     (void)replica_.follow();  // Somebody else does it.
   MutexLock lock(mutex_);
   folding_ = false;
-  if (std::exchange(parked_, false) && !closing_) commit_lane_->post([this] { append_batch(); });
+  fold_problem_ = done ? std::string() : to_string(done.error());
+  unpark();
 }
 
 Result<VerifyReport> RemoteEngine::verify(const std::function<void(double)>& progress) {

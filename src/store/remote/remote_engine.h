@@ -22,6 +22,7 @@
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
 #include "store/engine.h"
+#include "store/remote/turns.h"
 #include "store/remote/views.h"
 
 namespace perdure::remote {
@@ -29,8 +30,11 @@ namespace perdure::remote {
 struct RemoteOptions {
   /// Of the log: so much is folded into rows together.
   std::size_t fold_bytes = std::size_t{4} << 20;
-  /// With so much of it, commits wait for the folding.
+  /// With so much of it, commits wait for the folding; with four times as much they are refused, for it is all in
+  /// memory.
   std::size_t unfolded_bytes_max = std::size_t{64} << 20;
+  /// How long an append waits for that of another process which has asked for a turn.
+  Duration courtesy = std::chrono::milliseconds(50);
 };
 
 class RemoteEngine final : public Engine {
@@ -64,14 +68,19 @@ class RemoteEngine final : public Engine {
 
   // On the commit lane. A step of its own for each: others may come in between.
   void make_batch();
-  void then(void (RemoteEngine::*step)());
+  /// Whether the batch has to wait until the folding is over, or somebody else has had a turn.
+  bool park() PERDURE_EXCLUDES(mutex_);
+  void unpark() PERDURE_REQUIRES(mutex_);
+  void then(void (RemoteEngine::*step)()) PERDURE_EXCLUDES(mutex_);
   void append_batch() PERDURE_EXCLUDES(mutex_);
-  void appended(Result<Appended> answer);
+  void appended(Result<Appended> answer) PERDURE_EXCLUDES(mutex_);
   void confirm_nothing();
-  void finish(Result<void> outcome);
-  void begin_anew();
+  void refuse_unfolded() PERDURE_EXCLUDES(mutex_);
+  void finish(Result<void> outcome) PERDURE_EXCLUDES(mutex_);
+  void begin_anew() PERDURE_EXCLUDES(mutex_);
   Result<void> catch_up_now();
 
+  void heard(Ring ring) PERDURE_EXCLUDES(mutex_);
   /// The log has reached a version; 0: anything may have happened.
   void news_of(Version reached) PERDURE_EXCLUDES(mutex_);
   void ask_for_news() PERDURE_EXCLUDES(mutex_);
@@ -90,19 +99,23 @@ class RemoteEngine final : public Engine {
   /// Of the batch that is being appended: we learn of its end by the answer, and need not be told by the bell.
   std::atomic<std::uint64_t> appending_ = 0;
 
-  std::atomic<bool> closing_ = false;
-
   // The batch under way: of the commit lane.
   CommitJob* job_ = nullptr;
   std::unique_ptr<BatchView> batch_;
   LogEntry entry_;
   SteadyTime sent_;
+  /// Where the log ended at a time after the batch was applied; 0 if it was applied for the first time.
+  Version confirmed_;
 
   Mutex mutex_;
+  bool closing_ PERDURE_GUARDED_BY(mutex_) = false;
+  Turns turns_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Waiter> waiters_ PERDURE_GUARDED_BY(mutex_);
   bool asking_ PERDURE_GUARDED_BY(mutex_) = false;
   bool folding_ PERDURE_GUARDED_BY(mutex_) = false;
-  /// A batch waits until the folding is over.
+  /// Why the log could not be folded, when that was tried last.
+  std::string fold_problem_ PERDURE_GUARDED_BY(mutex_);
+  /// A batch waits before it is appended.
   bool parked_ PERDURE_GUARDED_BY(mutex_) = false;
 
   std::unique_ptr<Executor> commit_lane_;

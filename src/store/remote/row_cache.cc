@@ -240,7 +240,8 @@ std::vector<FoldedRow> RowCache::unfolded() const {
 
 bool RowCache::can_add(const Moment& moment) const {
   check(moment.version <= version_, "rows of a moment that the cache has not been told of");
-  return moment.version >= folded_;
+  // What was folded after the moment is not in its rows, and here it may be forgotten already.
+  return moment.folded >= folded_;
 }
 
 bool RowCache::add(const Moment& moment, BytesView key, std::optional<Versioned> row) {

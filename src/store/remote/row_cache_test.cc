@@ -123,7 +123,8 @@ TEST(RowCache, RowsOfBeforeAFoldAreNotTaken) {
   cache.trim();
   ASSERT_FALSE(knows(cache, "a")) << "folded and forgotten";
   EXPECT_FALSE(cache.add(moment_at(4), "a", row("old", 1))) << "nothing here would know that it is old";
-  EXPECT_TRUE(cache.add(moment_at(5), "a", row("new", 5)));
+  EXPECT_FALSE(cache.add(moment_at(5, 4), "a", row("old", 1))) << "the log was read to its end, its rows were not";
+  EXPECT_TRUE(cache.add(moment_at(5, 5), "a", row("new", 5)));
 }
 
 TEST(RowCache, WhatOnlyTheLogHasIsNotForgotten) {

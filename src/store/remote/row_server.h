@@ -62,6 +62,13 @@ struct Fold {
   std::vector<FoldedRow> rows;
 };
 
+/// What a bell says.
+struct Ring {
+  Version reached = {};      ///< Where the log was seen to end; 0 after anything may have been missed.
+  bool turn_wanted = false;  ///< Somebody else asks for a turn (turns.h). Nothing is said of the log then.
+};
+using Bell = std::function<void(Ring)>;
+
 struct ServerLimits {
   std::string name;                              ///< "postgres", "etcd": for messages.
   std::size_t entry_bytes_max = 64 << 20;        ///< Of one batch in the log.
@@ -100,10 +107,13 @@ class RowServer {
   /// Crash: rows may have been written in part; that harms nobody, since the log still has all of them.
   virtual Result<bool> fold(const Fold& fold) = 0;
 
-  /// Rings when the log was seen to end at a version, soon after each append of anybody, and with 0 after anything may
-  /// have been missed. Replaces an earlier bell; an empty one silences it and waits for one that is ringing. The bell
-  /// does not block.
-  virtual void listen(std::function<void(Version reached)> bell) = 0;
+  /// Asks all others for a turn: their bells ring. They may miss it. One call at a time, and none beside `append`.
+  virtual void ask_for_turn() = 0;
+
+  /// Rings when the log was seen to end at a version, soon after each append of anybody, with 0 after anything may
+  /// have been missed, and when others ask for a turn. Replaces an earlier bell; an empty one silences it and waits for
+  /// one that is ringing. The bell does not block.
+  virtual void listen(Bell bell) = 0;
 };
 
 /// How a server is opened (remote/server_library.h). Makes what is missing there. Errors: as above, at once and

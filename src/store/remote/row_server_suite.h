@@ -457,10 +457,13 @@ TEST_P(RowServerTest, ReadersAlwaysSeeTheWholeWhileOthersAppendAndFold) {
 /// Takes down what a bell rings.
 class BellBook {
  public:
-  std::function<void(Version)> bell() {
-    return [this](Version reached) {
+  Bell bell() {
+    return [this](Ring ring) {
       MutexLock lock(mutex_);
-      rung_.push_back(reached.number);
+      if (ring.turn_wanted)
+        ++turns_wanted_;
+      else
+        rung_.push_back(ring.reached.number);
       changed_.notify_all();
     };
   }
@@ -475,9 +478,17 @@ class BellBook {
   bool wait_for_any() {
     return wait([&] { return !rung_.empty(); });
   }
+  /// Whether somebody asks for a turn, for the so-manieth time.
+  bool wait_for_turn(int times) {
+    return wait([&] { return turns_wanted_ >= times; });
+  }
   std::size_t count() {
     MutexLock lock(mutex_);
     return rung_.size();
+  }
+  int turns_wanted() {
+    MutexLock lock(mutex_);
+    return turns_wanted_;
   }
 
  private:
@@ -494,6 +505,7 @@ class BellBook {
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::uint64_t> rung_;
+  int turns_wanted_ = 0;
 };
 
 TEST_P(RowServerTest, TheBellRingsForOwnAppendsAndThoseOfOthers) {
@@ -521,6 +533,48 @@ TEST_P(RowServerTest, TheBellRingsForOwnAppendsAndThoseOfOthers) {
   EXPECT_TRUE(later.wait_for_any());
   server_->listen({});
   other->listen({});
+}
+
+TEST_P(RowServerTest, OthersHearWhoAsksForATurn) {
+  auto other = open();
+  BellBook book, others_book;
+  server_->listen(book.bell());
+  other->listen(others_book.bell());
+  ASSERT_TRUE(append(*server_, 0, 1, "x"));
+  ASSERT_TRUE(book.wait_for_any());
+  ASSERT_TRUE(others_book.wait_for_any());
+  server_->ask_for_turn();
+  ASSERT_TRUE(others_book.wait_for_turn(1));
+  other->ask_for_turn();
+  ASSERT_TRUE(book.wait_for_turn(1));
+  ASSERT_TRUE(append(*server_, 1, 2, "x"));
+  ASSERT_TRUE(book.wait_for(2));
+  ASSERT_TRUE(others_book.wait_for(2));
+  EXPECT_EQ(book.turns_wanted(), 1) << "nobody hears himself";
+  EXPECT_EQ(others_book.turns_wanted(), 1);
+  server_->listen({});
+  other->listen({});
+}
+
+TEST_P(RowServerTest, WhoeverLosesAgainIsToldWhatCameInstead) {
+  auto other = open();
+  ASSERT_TRUE(append(*other, 0, 1, "a"));
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(append(*other, i, i + 1, "b" + std::to_string(i)));
+    // With the version that the winner has, too.
+    auto lost = server_->append(Version{i}, {Version{i + 1}, "lost"});
+    ASSERT_TRUE(lost) << to_string(lost.error());
+    ASSERT_FALSE(lost->done);
+    if (!lost->instead) continue;
+    EXPECT_EQ(lost->instead->version, Version{i + 1});
+    ASSERT_EQ(lost->instead->log.size(), 1u);
+    EXPECT_EQ(lost->instead->log[0].batch, "b" + std::to_string(i));
+  }
+  // After a loss it is asked for, and says nothing if there is nothing to say.
+  auto won = server_->append(Version{4}, {Version{5}, "won"});
+  ASSERT_TRUE(won) << to_string(won.error());
+  EXPECT_TRUE(won->done);
+  EXPECT_FALSE(won->instead);
 }
 
 }  // namespace perdure::remote

@@ -24,7 +24,8 @@ class ServerLink {
   /// `entry` is kept until it is done.
   virtual void append(Version expected, const LogEntry& entry, AppendDone done) = 0;
   virtual void fold(const Fold& fold, FoldDone done) = 0;
-  virtual void listen(std::function<void(Version reached)> bell) = 0;
+  virtual void ask_for_turn() = 0;
+  virtual void listen(Bell bell) = 0;
 };
 
 /// The link to a server that is waited for.
@@ -42,7 +43,8 @@ class DirectLink final : public ServerLink {
     done(server_->append(expected, entry));
   }
   void fold(const Fold& fold, FoldDone done) override { done(server_->fold(fold)); }
-  void listen(std::function<void(Version reached)> bell) override { server_->listen(std::move(bell)); }
+  void ask_for_turn() override { server_->ask_for_turn(); }
+  void listen(Bell bell) override { server_->listen(std::move(bell)); }
 
  private:
   const std::unique_ptr<RowServer> server_;

@@ -34,7 +34,13 @@ class ReplicaSnapshot final : public Snapshot {
 /// A batch in the making, on top of what the replica showed when it was begun.
 class BatchView final : public CommitView {
  public:
-  explicit BatchView(Replica& replica) : replica_(replica), base_(replica.open_view()), last_(base_) {}
+  /// `confirmed`: where the log is known to have ended at a time after the job was last applied; 0 if that is not
+  /// known.
+  BatchView(Replica& replica, Version confirmed)
+      : replica_(replica),
+        base_(replica.open_view()),
+        is_confirmed_(confirmed != Version{} && base_ >= confirmed),
+        last_(base_) {}
   ~BatchView() override { replica_.close_view(base_); }
 
   Version base() const { return base_; }
@@ -45,6 +51,7 @@ class BatchView final : public CommitView {
 
   std::uint64_t base_epoch() const override { return base_.number; }
   Version last_version() const override { return last_; }
+  bool confirmed() const override { return is_confirmed_; }
   void raise_version(Version version) override { last_ = std::max(last_, version); }
   Result<std::optional<Versioned>> get(BytesView key) override;
   Result<Version> version_of(BytesView key) override;
@@ -60,6 +67,7 @@ class BatchView final : public CommitView {
 
   Replica& replica_;
   const Version base_;
+  const bool is_confirmed_;
   Version last_;
   Writes writes_;
 };
