@@ -99,9 +99,9 @@ class EngineServer::Write : public CommitJob {
   void done(Result<void> outcome) override {
     auto self = std::move(server_.writes_.front());
     server_.writes_.pop_front();
-    EngineServer& server = server_;
+    // First, for the answer may ask for more.
+    server_.next();
     answer(std::move(outcome));
-    server.next();
   }
   std::span<const std::uint64_t> changed_keys() const override { return changed_; }
 
