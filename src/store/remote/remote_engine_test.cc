@@ -11,6 +11,8 @@ namespace perdure::remote {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(20);
+/// For what must not happen.
+constexpr Duration kAWhile = std::chrono::milliseconds(50);
 
 /// Calls the hooks before it does what it is asked for.
 class HookedServer final : public RowServer {
@@ -136,10 +138,13 @@ TEST_F(RemoteEngineTest, WhoeverLosesForLongAsksForATurn) {
 }
 
 TEST_F(RemoteEngineTest, WhoeverIsAskedForATurnLetsAnotherAppendFirst) {
-  open({.courtesy = kPatience});
+  open({.courtesy = 2 * kPatience});
+  Latch appends;
+  hooks_.before_append = [&] { appends.set(); };
   other_.ask_for_turn();
   Job job(putting("k", "v"));
   engine_->commit(job);
+  EXPECT_FALSE(appends.wait_for(kAWhile));
   Version others = other_appends();
   EXPECT_EQ(job.outcome(), "ok");
   EXPECT_EQ(store_->log.read({}, {}, {}).version.number, others.number + 1);
