@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
 constexpr Duration kLongestWait = std::chrono::minutes(1);
 
+/// Of those that are said, so that they are said once.
+constexpr std::size_t kRefusedMax = 100;
+
 /// Whether it would be the same the next time.
 bool is_final(const Error& error) {
   return !error.retryable() && error.outcome() == Outcome::kNone && error.code != ErrorCode::kStoreFull &&
@@ -54,6 +57,11 @@ void SpoolTaker::turn() {
 
 bool SpoolTaker::take_from(const std::string& path) {
   auto report = transcript::take_spool(path, [this](auto lines) { return take(lines); });
+  if (report)
+    for (const std::string& strange : report->refused)
+      if (refused_.size() < kRefusedMax && refused_.insert(strange).second)
+        say(node_, LogLevel::kWarning, "something has the name of a file of hooks, but is no file of this user",
+            {{"file", strange}});
   if (!report && !stopping_)
     say(node_, LogLevel::kWarning, "hooks that were left in a file could not be taken",
         {{"file", path}, {"error", report.error().message}});

@@ -2,7 +2,9 @@
 #include "http/spool_taker.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -63,6 +65,11 @@ class SpoolTaking : public testing::Test {
     return false;
   }
   bool no_file_is_left() { return fs::is_empty(directory_); }
+  std::size_t times_logged(const std::string& text) {
+    auto lines = logged();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(lines, [&](const std::string& line) { return line.find(text) != std::string::npos; }));
+  }
   std::vector<std::string> logged() {
     MutexLock lock(mutex_);
     return log_;
@@ -111,6 +118,20 @@ TEST_F(SpoolTaking, WhatIsRefusedForGoodIsLoggedAndHoldsUpNothing) {
   EXPECT_TRUE(comes("second"));
   EXPECT_THAT(logged(),
               Contains(HasSubstr("hooks that were left in a file are refused for good space=no space hooks=1")));
+}
+
+TEST_F(SpoolTaking, WhatIsNoFileIsSaidOnceAndHoldsUpNothing) {  // WORK-25
+  ASSERT_EQ(::mkfifo((path() + ".taking.1").c_str(), 0600), 0);
+  fs::create_directory(path() + ".taking.2");
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  // Each is taken by another look.
+  for (const char* session : {"first", "second", "third"}) {
+    spool(session);
+    EXPECT_TRUE(comes(session));
+  }
+  for (const char* number : {"1", "2"})
+    EXPECT_EQ(times_logged("but is no file of this user file=" + path() + ".taking." + number), 1u);
 }
 
 TEST_F(SpoolTaking, AfterItsStopItTakesNothing) {
