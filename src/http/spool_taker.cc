@@ -17,10 +17,10 @@ constexpr Duration kLongestWait = std::chrono::minutes(1);
 /// Of those that are said, so that they are said once.
 constexpr std::size_t kRefusedMax = 100;
 
-/// Whether it would be the same the next time.
+/// Whether the hooks themselves are to blame, and would be the next time. All else is the store's, which may be mended:
+/// what is deleted would be lost for it.
 bool is_final(const Error& error) {
-  return !error.retryable() && error.outcome() == Outcome::kNone && error.code != ErrorCode::kStoreFull &&
-         error.code != ErrorCode::kClosed;
+  return error.code == ErrorCode::kTooLarge;
 }
 
 void say(Node& node, LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
