@@ -191,6 +191,28 @@ TEST(CliDaemon, IsFoundByTheFirstSocketThatAnswers) {
   std::filesystem::remove_all(directory);
 }
 
+TEST(CliMessages, WhatWasSaidIsPrintedWithoutWhatATerminalWouldObey) {
+  const std::string body = R"({"items":[{"uuid":"u","is_user":true,"created_at":"t","thinking":"h\u009b1m",)"
+                           R"("body":"a\u001b[2J\nb\u009b2Jü","tools":[{"name":"Ba\u009bsh",)"
+                           R"("input":{"command":"\u009b2J"},"output":"\u0085x"}]}],"next":null})";
+  Dialogue it({"messages", "s"}, 200, body);
+  EXPECT_EQ(it.printed.out,
+            "user  t\n  h\\x9b1m\n  a\\x1b[2J\n  b\\x9b2Jü\n"
+            "  > Ba\\x9bsh {\"command\":\"\\x9b2J\"}\n    \\x85x\n\n");
+}
+
+TEST(CliMessages, WhatIsLongIsCutBetweenCharacters) {
+  std::string name, output;
+  for (int i = 0; i < 300; ++i) name += "ä", output += "€";
+  const std::string body = R"({"items":[{"uuid":"u","is_user":false,"created_at":"t","body":"","tools":[{"name":")" +
+                           name + R"(","input":{},"output":")" + output + R"("}]}],"next":null})";
+  Dialogue it({"messages", "s"}, 200, body);
+  std::string line = "  > ", answer;
+  for (int i = 0; i < 195; ++i) line += "ä";
+  for (int i = 0; i < 199; ++i) answer += "€";
+  EXPECT_EQ(it.printed.out, "assistant  t\n" + line + "…\n    " + answer + "…\n\n");
+}
+
 TEST(CliDaemon, NobodyThereIsExitCodeFive) {
   Printed it = TestWorld().run({"status", "--url", "unix:///nowhere/x.sock"});
   EXPECT_EQ(it.exit_code, 5);

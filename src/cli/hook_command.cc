@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "http/hook_spools.h"
 #include "perdure/uuid.h"
 #include "runtime/random.h"
 #include "runtime/wall_clock.h"
@@ -89,21 +90,27 @@ class Hook {
   /// Where it is tried, in this order.
   std::vector<std::string> spool_paths() const {
     if (auto path = arguments_.maybe("spool")) return {*path};
+    const Places& places = context_.places();
+    auto given = http::Url::parse(places.url.value_or(places.otherwise));
+    // Who is meant by what is no URL? Most likely the daemon that is told nothing.
+    http::Url url = given ? *given : *http::Url::parse(places.otherwise);
     std::vector<std::string> paths;
+    auto near = near_daemon(url);
     std::error_code error;
-    std::filesystem::path directory = store_directory();
-    if (std::filesystem::is_directory(directory, error)) paths.push_back(directory / transcript::kSpoolName);
+    if (near && std::filesystem::is_directory(near->parent_path(), error)) paths.push_back(*near);
     auto home = context_.world().variables("HOME");
-    if (home && !home->empty()) paths.push_back(*home + "/.perdure-hooks.spool");
+    if (home && !home->empty()) paths.push_back(http::spool_at_home(*home, url));
     return paths;
   }
 
-  /// Where the socket of the daemon is, for that is where the daemon will look.
-  std::filesystem::path store_directory() const {
+  /// Beside its socket, or in the directory of its store; nothing if neither is known.
+  std::optional<std::filesystem::path> near_daemon(const http::Url& url) const {
+    if (url.scheme == http::Url::Scheme::kUnix) return http::spool_beside(url.path);
     const Places& places = context_.places();
-    auto url = http::Url::parse(places.url.value_or(""));
-    if (url && url->scheme == http::Url::Scheme::kUnix) return std::filesystem::path(url->path).parent_path();
-    return places.directory;
+    auto path = std::filesystem::path(places.directory) / transcript::kSpoolName;
+    // A directory of the place where the session happens to be says nothing of the daemon that a URL names.
+    if (places.url && path.is_relative()) return std::nullopt;
+    return path;
   }
 
   void warn(const std::string& message) {
@@ -137,8 +144,14 @@ OrFailure<std::string> installed_command(Context& context, const Arguments& argu
   std::error_code error;
   auto absolute = [&](const std::string& path) { return std::filesystem::absolute(path, error).lexically_normal(); };
   const Places& places = context.places();
-  std::string url = places.url.value_or("unix://" + absolute(places.directory + "/perdure.sock").string());
+  // A store on a server has no directory, and its daemon no socket unless it is told.
+  auto store = context.world().variables("PERDURE_STORE");
+  bool has_socket = !store || store->empty() || store->starts_with("lmdb:");
+  std::string socket = "unix://" + absolute(places.directory + "/perdure.sock").string();
+  std::string url = places.url.value_or(has_socket ? socket : places.otherwise);
   if (auto parsed = http::Url::parse(url); !parsed) return usage(parsed.error().message);
+  if (!find_daemon({.url = url}, kConnectTimeout))
+    context.say("nothing answers at " + url + " now; if your daemon is elsewhere, say where by --url");
   std::string command = shell_quoted(*program) + " hook --url " + shell_quoted(url);
   if (context.space() != "default") command += " --space " + shell_quoted(context.space());
   if (auto spool = arguments.maybe("spool")) command += " --spool " + shell_quoted(absolute(*spool).string());

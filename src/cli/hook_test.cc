@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "cli/cli_test_world.h"
+#include "http/hook_spools.h"
 #include "perdure/uuid.h"
 #include "runtime/latch.h"
 #include "transcript/spool.h"
@@ -42,6 +43,11 @@ class CliHook : public testing::Test {
     });
     EXPECT_TRUE(report && report->unreadable == 0);
     return all;
+  }
+  /// How many wait at home, for the daemon at `to`.
+  std::size_t at_home(const std::string& to) {
+    std::string path = http::spool_at_home(folder_ + "/home", *http::Url::parse(to));
+    return spooled(fs::path(path).lexically_relative(folder_)).size();
   }
   std::string socket() const { return folder_ + "/perdure.sock"; }
   std::string url() const { return "unix://" + socket(); }
@@ -94,6 +100,23 @@ TEST_F(CliHook, WithoutADaemonItIsSpooledWhereTheDaemonWillLook) {
   std::ofstream(socket()) << "not a socket";
   hook({"--url", "http://127.0.0.1:1"});
   EXPECT_EQ(spooled().size(), 1u) << "no socket is named, so the directory of the store it is";
+  hook({"--url", "unix://" + folder_ + "/work.sock"});
+  EXPECT_EQ(spooled("work.sock.spool").size(), 1u) << "others may have a socket in the same directory";
+}
+
+TEST_F(CliHook, ADirectoryOfTheSessionIsThatOfItsDaemonOnlyIfNoOtherIsNamed) {  // WORK-25
+  fs::create_directory(folder_ + "/perdure-data");
+  HttpTestServer server(always(503, "{}"), folder_ + "/perdure-data/perdure.sock");
+  fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  hook({});
+  EXPECT_EQ(spooled("perdure-data/hooks.spool").size(), 1u);
+  hook({"--url", "http://127.0.0.1:1"});
+  world_.variables["PERDURE_STORE"] = "lmdb:./perdure-data";
+  hook({"--url", "http://127.0.0.1:1"});
+  fs::current_path(before);
+  EXPECT_TRUE(spooled("perdure-data/hooks.spool").empty());
+  EXPECT_EQ(at_home("http://127.0.0.1:1"), 2u);
 }
 
 TEST_F(CliHook, ADaemonThatClosesTheConnectionMayHaveStoredIt) {
@@ -128,9 +151,12 @@ TEST_F(CliHook, ASpoolOfItsOwnCanBeNamed) {
 
 TEST_F(CliHook, WhereNoSpoolCanBeItGoesToTheHomeDirectory) {
   hook({"--url", "unix://" + folder_ + "/nowhere/perdure.sock"});
-  EXPECT_EQ(spooled("home/.perdure-hooks.spool").size(), 1u);
+  EXPECT_EQ(at_home("unix://" + folder_ + "/nowhere/perdure.sock"), 1u);
   fs::create_directory(folder_ + "/hooks.spool");
   hook({"--url", url()});
+  EXPECT_EQ(at_home(url()), 1u);
+  fs::remove(folder_ + "/hooks.spool");
+  hook({"--url", "nonsense"});
   EXPECT_EQ(spooled("home/.perdure-hooks.spool").size(), 1u);
 }
 
@@ -205,11 +231,21 @@ TEST_F(CliHook, InstallPrintsTheSettingsOfEveryEvent) {
   EXPECT_EQ(hooks->as_map()->size(), 8u);
 }
 
+TEST_F(CliHook, InstallSaysIfNobodyAnswersThere) {
+  auto says = [&] { return world_.run({"hook", "--install", "--url", url()}).err; };
+  EXPECT_NE(says().find("nothing answers at " + url()), std::string::npos);
+  HttpTestServer server(always(200, "{}"), socket());
+  EXPECT_EQ(says().find("nothing answers"), std::string::npos);
+}
+
 TEST_F(CliHook, InstallNamesTheSocketOfTheStoreByItsWholePath) {
   world_.variables["PERDURE_STORE"] = "lmdb:./some/../where";
   std::string here = fs::current_path();
   EXPECT_NE(world_.run({"hook", "--install"}).out.find(" hook --url unix://" + here + "/where/perdure.sock\""),
             std::string::npos);
+  world_.variables["PERDURE_STORE"] = "postgres://db/perdure";
+  EXPECT_NE(world_.run({"hook", "--install"}).out.find(" hook --url http://127.0.0.1:7420\""), std::string::npos)
+      << "there is no directory, and no socket";
   world_.variables["PERDURE_STORE"] = "lmdb:" + std::string(120, 'x');
   EXPECT_EQ(world_.run({"hook", "--install"}).exit_code, 2) << "no socket can have so long a path";
 }

@@ -31,36 +31,6 @@ std::size_t width_of(std::string_view text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues));
 }
 
-// The first characters of `text`, with an ellipsis for the rest.
-std::string cut(std::string_view text, std::size_t width) {
-  if (width_of(text) <= width || width == 0) return std::string(text);
-  std::size_t end = 0, seen = 0;
-  while (end < text.size() && (seen < width || continues(text[end]))) {
-    if (!continues(text[end]) && seen++ == width - 1) break;
-    ++end;
-  }
-  return std::string(text.substr(0, end)) + "…";
-}
-
-// Nothing that is stored may move the cursor or change the colours of somebody's terminal.
-std::string without_controls(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 const Value* at_plain_path(const Value& row, std::string_view path) {
   const Value* at = &row;
   while (at != nullptr && !path.empty()) {
@@ -83,6 +53,38 @@ void flatten(const Value& value, const std::string& path, std::vector<std::pair<
 
 }  // namespace
 
+std::string without_controls(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  auto byte_at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = byte_at(i);
+    // Those from U+0080 to U+009F have two bytes.
+    bool is_late = byte == 0xc2 && byte_at(i + 1) >= 0x80 && byte_at(i + 1) <= 0x9f;
+    if (is_late) byte = byte_at(++i);
+    if (byte == '\n') {
+      out += "\\n";
+    } else if (byte == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f || is_late) {
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string cut(std::string_view text, std::size_t width) {
+  if (width_of(text) <= width || width == 0) return std::string(text);
+  std::size_t end = 0, seen = 0;
+  while (end < text.size() && (seen < width || continues(text[end]))) {
+    if (!continues(text[end]) && seen++ == width - 1) break;
+    ++end;
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
 const Value* at_path(const Value& row, std::string_view path) {
   while (true) {
     std::size_t bar = path.find('|');
@@ -95,7 +97,7 @@ const Value* at_path(const Value& row, std::string_view path) {
 std::string cell_of(const Value* value) {
   if (value == nullptr || value->is_null()) return "-";
   if (const std::string* text = value->as_text()) return without_controls(*text);
-  return value->to_json();
+  return without_controls(value->to_json());
 }
 
 std::string Table::line(const std::vector<std::string>& cells, bool is_title) const {

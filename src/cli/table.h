@@ -46,8 +46,12 @@ class Table {
 /// An object as lines of a path and a value: "counts.ready  3". Empty maps and lists are left out.
 std::string pairs(const Value& object, TableLook look);
 
-/// A value in a cell: text as it is, but for control characters, which are escaped; nothing and null as "-".
+/// A value in a cell: without_controls; nothing and null as "-".
 std::string cell_of(const Value* value);
+/// `text`, which is UTF-8, without what a terminal would obey: control characters, up to U+009F, are escaped.
+std::string without_controls(std::string_view text);
+/// The first characters of `text`, `width` with an ellipsis for the rest; all of them for 0.
+std::string cut(std::string_view text, std::size_t width);
 /// What `path` names in `row`, as Column says; null if it is not there.
 const Value* at_path(const Value& row, std::string_view path);
 

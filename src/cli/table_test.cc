@@ -38,6 +38,23 @@ TEST(CliTable, NothingStoredCanReachTheTerminal) {
   EXPECT_EQ(cell_of(&static_cast<const Value&>(json(R"("a\u001b[2Jb\nc\u007f")"))), "a\\x1b[2Jb\\nc\\x7f");
 }
 
+TEST(CliTable, ControlsOfMoreThanOneByteCannotEither) {
+  // U+009B is what ESC [ is. Neighbours, and other characters with such a byte, stay.
+  for (std::string json_text : {R"("a\u0080\u009b2J\u009f")", R"({"k":"\u0080\u009b2J\u009f\u007f"})"}) {
+    std::string cell = cell_of(&static_cast<const Value&>(json(json_text)));
+    EXPECT_NE(cell.find("\\x80\\x9b2J\\x9f"), std::string::npos) << cell;
+    EXPECT_EQ(cell.find('\x9b'), std::string::npos) << cell;
+    EXPECT_EQ(cell.find('\x7f'), std::string::npos) << cell;
+  }
+  EXPECT_EQ(without_controls("\u00a0\u00bf\u00c0\u00db\u011b\u209b\xc2"), "\u00a0\u00bf\u00c0\u00db\u011b\u209b\xc2");
+}
+
+TEST(CliTable, CutsBetweenCharacters) {
+  EXPECT_EQ(cut("ääää", 4), "ääää");
+  EXPECT_EQ(cut("ääää", 3), "ää…");
+  EXPECT_EQ(cut("ääää", 0), "ääää");
+}
+
 TEST(CliTable, TakesTheFirstAlternativeThatIsThere) {
   Value row = json(R"({"a":null,"b":{"c":2}})");
   EXPECT_EQ(cell_of(at_path(row, "a|b.c")), "2");

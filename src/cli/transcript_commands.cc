@@ -10,6 +10,7 @@
 namespace perdure::cli {
 namespace {
 
+/// Characters of what a tool was asked, and of what it answered.
 constexpr std::size_t kOutputShown = 200;
 
 OrFailure<void> list_sessions(Context& context, const Arguments& arguments) {
@@ -51,23 +52,21 @@ class MessagePrinter {
   std::string painted(std::string_view code, const std::string& text) const {
     return colour_ && !code.empty() ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
   }
-  /// What was said may hold anything, also what a terminal would obey.
-  static std::string harmless(std::string_view text) { return cell_of(&static_cast<const Value&>(Value(text))); }
-
   void print_lines(const std::string& text, std::string_view code) {
     if (text.empty()) return;
     for (std::size_t at = 0; at <= text.size();) {
       std::size_t end = std::min(text.find('\n', at), text.size());
-      context_.print("  " + (end == at ? "" : painted(code, harmless(std::string_view(text).substr(at, end - at)))));
+      context_.print("  " +
+                     (end == at ? "" : painted(code, without_controls(std::string_view(text).substr(at, end - at)))));
       at = end + 1;
     }
   }
   void print_tool(const Value& tool) {
     const Value* input = tool.find("input");
-    std::string line = "  > " + harmless(text_of(tool, "name")) + " " + cell_of(input);
-    context_.print(painted("33", line.substr(0, kOutputShown)));
+    std::string line = "  > " + without_controls(text_of(tool, "name")) + " " + cell_of(input);
+    context_.print(painted("33", cut(line, kOutputShown)));
     std::string output = text_of(tool, "output");
-    if (!output.empty()) context_.print(painted("2", "    " + harmless(output.substr(0, kOutputShown))));
+    if (!output.empty()) context_.print(painted("2", "    " + without_controls(cut(output, kOutputShown))));
   }
 
   Context& context_;

@@ -14,6 +14,7 @@
 
 #include "http/api.h"
 #include "http/daemon.h"
+#include "http/hook_spools.h"
 #include "http/io.h"
 #include "http/log.h"
 #include "http/server.h"
@@ -134,15 +135,13 @@ Result<transcript::TranscriptsOptions> transcript_options(const ServeOptions& op
   return made;
 }
 
-/// In the directory of the store, or at home for hooks that found none. What a store in memory took would be lost.
-std::vector<std::string> spools(const ServeOptions& options, const Place& place) {
+/// Where hooks that could not reach this daemon have left what they had. What a store in memory took would be lost.
+std::vector<std::string> spools(const ServeOptions& options, const Place& place, const Server& server) {
   if (!options.hook_spool.empty()) return {options.hook_spool};
   if (place.url.starts_with("memory:")) return {};
-  std::vector<std::string> paths;
-  if (!place.directory.empty()) paths.push_back(place.directory + "/hooks.spool");
-  if (const char* home = std::getenv("HOME"); home && *home)
-    paths.push_back(std::string(home) + "/.perdure-hooks.spool");
-  return paths;
+  const char* home = std::getenv("HOME");
+  return spools_of(
+      {.directory = place.directory, .socket = server.socket(), .port = server.port(), .home = home ? home : ""});
 }
 
 LogLevel log_level(const std::string& name) {
@@ -196,11 +195,11 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
   RemoteKinds kinds(**node, client);
   Daemon daemon{**node, pushers, kinds, *feed, *metrics, place.url, PERDURE_VERSION, began};
   Api api(**node, all_routes(daemon), {.on_served = [&metrics](const Served& served) { metrics->served(served); }});
-  SpoolTaker spool_taker(**node, {.paths = spools(options, place)});
   auto server = start_server(io, options, place, api);
   Result<void> result;
   if (server) {
     say_ready(options, place, **node, **server);
+    SpoolTaker spool_taker(**node, {.paths = spools(options, place, **server)});
     spool_taker.start();
     int signal = signals.wait();
     log(sink, LogLevel::kInfo, "stopping", {{"signal", signal == SIGINT ? "INT" : "TERM"}});
@@ -210,7 +209,6 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
   } else {
     result = std::unexpected(std::move(server.error()));
   }
-  spool_taker.stop();
   pushers.stop();
   kinds.stop();
   if (auto closed = (*node)->close(kGrace); !closed) {

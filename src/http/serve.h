@@ -25,7 +25,7 @@ struct ServeOptions {
   std::vector<std::string> transcript_roots = {};
   /// How long hooks of a session are gathered before its transcript is read; empty for the default.
   std::string debounce_seconds = {};
-  /// Where hooks leave what came while no daemon listened; empty for the directory of the store.
+  /// Where hooks leave what came while no daemon listened; empty for what spools_of of http/hook_spools.h says.
   std::string hook_spool = {};
   LogFormat log_format = LogFormat::kText;
   /// "debug", "info", "warning" or "error".

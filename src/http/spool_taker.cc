@@ -14,10 +14,13 @@ namespace {
 constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
 constexpr Duration kLongestWait = std::chrono::minutes(1);
 
-/// Whether it would be the same the next time.
+/// Of those that are said, so that they are said once.
+constexpr std::size_t kRefusedMax = 100;
+
+/// Whether the hooks themselves are to blame, and would be the next time. All else is the store's, which may be mended:
+/// what is deleted would be lost for it.
 bool is_final(const Error& error) {
-  return !error.retryable() && error.outcome() == Outcome::kNone && error.code != ErrorCode::kStoreFull &&
-         error.code != ErrorCode::kClosed;
+  return error.code == ErrorCode::kTooLarge;
 }
 
 void say(Node& node, LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
@@ -54,6 +57,11 @@ void SpoolTaker::turn() {
 
 bool SpoolTaker::take_from(const std::string& path) {
   auto report = transcript::take_spool(path, [this](auto lines) { return take(lines); });
+  if (report)
+    for (const std::string& strange : report->refused)
+      if (refused_.size() < kRefusedMax && refused_.insert(strange).second)
+        say(node_, LogLevel::kWarning, "something has the name of a file of hooks, but is no file of this user",
+            {{"file", strange}});
   if (!report && !stopping_)
     say(node_, LogLevel::kWarning, "hooks that were left in a file could not be taken",
         {{"file", path}, {"error", report.error().message}});

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,8 @@ class SpoolTaker {
   std::atomic<bool> stopping_ = false;
   /// Longer after something failed, as it will mostly do so again. Of the lane's thread.
   Duration wait_;
+  /// What was found in the place of a file, and has been said. Of the lane's thread too.
+  std::set<std::string> refused_;
   Mutex mutex_;
   std::unique_ptr<Executor> lane_ PERDURE_GUARDED_BY(mutex_);
 };

@@ -2,11 +2,14 @@
 #include "http/spool_taker.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "runtime/latch.h"
+#include "store/system_access.h"
 
 namespace perdure::http {
 namespace {
@@ -38,9 +41,11 @@ class SpoolTaking : public testing::Test {
   }
 
   std::string path() const { return directory_ + "/hooks.spool"; }
-  void spool(const std::string& session, const std::string& space = "default", std::string file = "") {
+  void spool(const std::string& session, const std::string& space = "default", std::string file = "",
+             const std::string& prompt = "x") {
     if (file.empty()) file = path();
-    std::string hook = R"({"hook_event_name":"UserPromptSubmit","prompt":"x","session_id":")" + session + "\"}";
+    std::string hook =
+        R"({"hook_event_name":"UserPromptSubmit","prompt":")" + prompt + R"(","session_id":")" + session + "\"}";
     auto kept = transcript::append_to_spool(file, {session, space, hook, wall_now() - 1h});
     ASSERT_TRUE(kept) << kept.error().message;
   }
@@ -63,6 +68,21 @@ class SpoolTaking : public testing::Test {
     return false;
   }
   bool no_file_is_left() { return fs::is_empty(directory_); }
+  bool was_logged(const std::string& text) { return times_logged(text) > 0; }
+  std::size_t times_logged(const std::string& text) {
+    auto lines = logged();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(lines, [&](const std::string& line) { return line.find(text) != std::string::npos; }));
+  }
+  /// Writes a row of perdure's own, or takes it away.
+  void set_row(const Bytes& key, const std::optional<Bytes>& value) {
+    auto done = node_->store().transact([&](Transaction& txn) {
+      SystemAccess access(txn);
+      if (value) txn.set(key, *value);
+      if (!value) txn.clear(key);
+    });
+    ASSERT_TRUE(done) << done.error().message;
+  }
   std::vector<std::string> logged() {
     MutexLock lock(mutex_);
     return log_;
@@ -111,6 +131,46 @@ TEST_F(SpoolTaking, WhatIsRefusedForGoodIsLoggedAndHoldsUpNothing) {
   EXPECT_TRUE(comes("second"));
   EXPECT_THAT(logged(),
               Contains(HasSubstr("hooks that were left in a file are refused for good space=no space hooks=1")));
+}
+
+TEST_F(SpoolTaking, WhatIsTooLargeIsRefusedForGoodAndHoldsUpNothing) {  // WORK-25
+  spool("before");
+  spool("large", "default", "", std::string(std::size_t{11} << 20, 'x'));
+  spool("behind");
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  EXPECT_TRUE(comes("before"));
+  EXPECT_TRUE(comes("behind"));
+  EXPECT_TRUE(within(20s, [&] { return no_file_is_left(); }));
+  EXPECT_THAT(logged(),
+              Contains(HasSubstr("hooks that were left in a file are refused for good space=default hooks=1")));
+}
+
+TEST_F(SpoolTaking, WhatAStoreAtFaultRefusesWaitsUntilThatIsMended) {  // WORK-25
+  Bytes row = transcript::session_key("default", "s");
+  set_row(row, "damaged");
+  spool("s");
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  EXPECT_TRUE(within(20s, [&] { return was_logged("could not be taken") || no_file_is_left(); }));
+  EXPECT_FALSE(no_file_is_left());
+  set_row(row, std::nullopt);
+  EXPECT_TRUE(comes("s"));
+  EXPECT_TRUE(within(20s, [&] { return no_file_is_left(); }));
+}
+
+TEST_F(SpoolTaking, WhatIsNoFileIsSaidOnceAndHoldsUpNothing) {  // WORK-25
+  ASSERT_EQ(::mkfifo((path() + ".taking.1").c_str(), 0600), 0);
+  fs::create_directory(path() + ".taking.2");
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  // Each is taken by another look.
+  for (const char* session : {"first", "second", "third"}) {
+    spool(session);
+    EXPECT_TRUE(comes(session));
+  }
+  for (const char* number : {"1", "2"})
+    EXPECT_EQ(times_logged("but is no file of this user file=" + path() + ".taking." + number), 1u);
 }
 
 TEST_F(SpoolTaking, AfterItsStopItTakesNothing) {

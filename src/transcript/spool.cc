@@ -1,7 +1,6 @@
 #include "transcript/spool.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -46,26 +46,59 @@ class File {
   int fd_;
 };
 
-struct Locked {
-  File file;
-  std::uint64_t size;
+/// Of what is in a file. The two do not keep each other out: a hook that opened the spool before it was moved has to
+/// find out at once, not when all of it is taken.
+enum class Lock {
+  kToWrite,  ///< Waited for.
+  kToTake,
 };
 
-/// The file that `path` names, under its lock until it is closed; nothing if there is none and `flags` do not make one.
-Result<std::optional<Locked>> open_locked(const std::string& path, int flags) {
+int try_lock(int fd, Lock lock) {
+  if (lock == Lock::kToWrite) return ::flock(fd, LOCK_EX);
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(fd, F_OFD_SETLK, &whole);
+}
+
+struct Opened {
+  enum class State {
+    kLocked,
+    kMissing,  ///< There is none, and the flags do not make one.
+    kBusy,     ///< Another daemon takes it.
+  };
+  State state = State::kLocked;
+  File file = File(-1);
+  std::uint64_t size = 0;
+};
+
+bool is_own_file(const struct stat& found) {
+  return S_ISREG(found.st_mode) && found.st_uid == ::geteuid();
+}
+
+/// Whether `path` names what no hook and no daemon of this user has put there: it is not even opened.
+bool is_strange(const std::string& path) {
+  struct stat found{};
+  return ::lstat(path.c_str(), &found) == 0 && !is_own_file(found);
+}
+
+/// The file that `path` names, locked until it is closed.
+Result<Opened> open_locked(const std::string& path, Lock lock, int flags = O_RDWR) {
   while (true) {
     // Neither a link that somebody else has put there is followed, nor the other end of a pipe waited for.
     File file(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-    if (file.fd() < 0 && errno == ENOENT && (flags & O_CREAT) == 0) return std::nullopt;
+    if (file.fd() < 0 && errno == ENOENT && (flags & O_CREAT) == 0) return Opened{Opened::State::kMissing};
     if (file.fd() < 0) return failed("open", path, errno);
-    while (::flock(file.fd(), LOCK_EX) != 0)
+    while (try_lock(file.fd(), lock) != 0) {
+      if (errno == EAGAIN || errno == EACCES) return Opened{Opened::State::kBusy};
       if (errno != EINTR) return failed("lock", path, errno);
+    }
     struct stat opened{}, named{};
     if (::fstat(file.fd(), &opened) != 0) return failed("open", path, errno);
-    if (!S_ISREG(opened.st_mode)) return fail(ErrorCode::kUnavailable, path + " is not a file");
-    // Whoever had the lock before may have moved the file away: then it is read, or was, and the next one counts.
+    if (!is_own_file(opened)) return fail(ErrorCode::kUnavailable, path + " is not a file of this user");
+    // Whoever had the lock before may have moved the file away, or taken all of it: the next one of that name counts.
     bool same = ::lstat(path.c_str(), &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
-    if (same) return Locked{std::move(file), static_cast<std::uint64_t>(opened.st_size)};
+    if (same) return Opened{Opened::State::kLocked, std::move(file), static_cast<std::uint64_t>(opened.st_size)};
   }
 }
 
@@ -148,12 +181,21 @@ Result<void> hand_over(std::vector<Spooled>& batch, const TakeSpooled& take, Spo
   return {};
 }
 
+/// Whether what is behind a file may be taken now.
+enum class Behind { kMayBeTaken, kHasToWait };
+
 /// All of a file that was moved aside, and then the file itself.
-Result<void> take_file(const std::string& path, const TakeSpooled& take, SpoolReport& report) {
-  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (file.fd() < 0 && errno == ENOENT) return {};  // Another daemon of this directory was faster.
-  if (file.fd() < 0) return failed("open", path, errno);
-  Lines lines(file.fd());
+Result<Behind> take_file(const std::string& path, const TakeSpooled& take, SpoolReport& report) {
+  if (is_strange(path)) {
+    report.refused.push_back(path);
+    return Behind::kMayBeTaken;
+  }
+  auto file = open_locked(path, Lock::kToTake);
+  if (!file) return std::unexpected(std::move(file.error()));
+  // Another daemon was faster, or is at it.
+  if (file->state == Opened::State::kMissing) return Behind::kMayBeTaken;
+  if (file->state == Opened::State::kBusy) return Behind::kHasToWait;
+  Lines lines(file->file.fd());
   std::vector<Spooled> batch;
   std::size_t bytes = 0;
   while (true) {
@@ -169,12 +211,12 @@ Result<void> take_file(const std::string& path, const TakeSpooled& take, SpoolRe
     bytes += spooled->hook.size();
     batch.push_back(std::move(*spooled));
     if (batch.size() < kBatchHooks && bytes < kBatchBytes) continue;
-    if (auto taken = hand_over(batch, take, report); !taken) return taken;
+    if (auto taken = hand_over(batch, take, report); !taken) return std::unexpected(std::move(taken.error()));
     bytes = 0;
   }
-  if (auto taken = hand_over(batch, take, report); !taken) return taken;
+  if (auto taken = hand_over(batch, take, report); !taken) return std::unexpected(std::move(taken.error()));
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failed("delete", path, errno);
-  return {};
+  return Behind::kMayBeTaken;
 }
 
 /// The numbers N of the files `path`.taking.N, in order.
@@ -201,27 +243,31 @@ std::string aside(const std::string& path, std::uint64_t number) {
   return path + ".taking." + std::to_string(number);
 }
 
-/// The number that the spool was moved to, `number` or a later one; nothing if there is no spool.
-Result<std::optional<std::uint64_t>> move_aside(const std::string& path, std::uint64_t number) {
-  auto locked = open_locked(path, O_RDWR);
-  if (!locked) return std::unexpected(std::move(locked.error()));
-  if (!*locked) return std::nullopt;
-  // Another daemon of this directory may have taken the number meanwhile.
-  while (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, aside(path, number).c_str(), RENAME_NOREPLACE) != 0) {
-    if (errno != EEXIST) return failed("move", path, errno);
-    ++number;
+/// Gives the spool, if there is one, the number behind all that are left.
+Result<void> move_aside(const std::string& path, SpoolReport& report) {
+  if (is_strange(path)) {
+    report.refused.push_back(path);
+    return {};
   }
-  return number;
+  auto spool = open_locked(path, Lock::kToWrite);
+  if (!spool) return std::unexpected(std::move(spool.error()));
+  if (spool->state == Opened::State::kMissing) return {};
+  // Under the lock: no other daemon gives away a number meanwhile.
+  auto left = files_aside(path);
+  if (!left) return std::unexpected(std::move(left.error()));
+  std::uint64_t number = left->empty() ? 1 : left->back() + 1;
+  if (::rename(path.c_str(), aside(path, number).c_str()) != 0) return failed("move", path, errno);
+  return {};
 }
 
 }  // namespace
 
 Result<void> append_to_spool(const std::string& path, const Spooled& spooled) {
   std::string line = line_of(spooled);
-  auto locked = open_locked(path, O_RDWR | O_CREAT | O_APPEND);
-  if (!locked) return std::unexpected(std::move(locked.error()));
-  int fd = (*locked)->file.fd();
-  std::uint64_t size = (*locked)->size;
+  auto spool = open_locked(path, Lock::kToWrite, O_RDWR | O_CREAT | O_APPEND);
+  if (!spool) return std::unexpected(std::move(spool.error()));
+  int fd = spool->file.fd();
+  std::uint64_t size = spool->size;
   // The part of a line that was left by a writer that died must not spoil this one.
   char last = '\n';
   if (size > 0 && ::pread(fd, &last, 1, static_cast<off_t>(size - 1)) == 1 && last != '\n') line.insert(0, "\n");
@@ -234,15 +280,20 @@ Result<void> append_to_spool(const std::string& path, const Spooled& spooled) {
 }
 
 Result<SpoolReport> take_spool(const std::string& path, const TakeSpooled& take) {
+  SpoolReport report;
+  if (auto moved = move_aside(path, report); !moved) return std::unexpected(std::move(moved.error()));
+  auto seen = files_aside(path);
+  if (!seen) return std::unexpected(std::move(seen.error()));
+  if (seen->empty()) return report;
+  // Once more: what others move while one reads the directory may be seen without what they moved before it.
   auto numbers = files_aside(path);
   if (!numbers) return std::unexpected(std::move(numbers.error()));
-  auto moved = move_aside(path, numbers->empty() ? 1 : numbers->back() + 1);
-  if (!moved) return std::unexpected(std::move(moved.error()));
-  if (*moved) numbers->push_back(**moved);
-  SpoolReport report;
-  for (std::uint64_t number : *numbers)
-    if (auto taken = take_file(aside(path, number), take, report); !taken)
-      return std::unexpected(std::move(taken.error()));
+  for (std::uint64_t number : *numbers) {
+    if (number > seen->back()) break;
+    auto behind = take_file(aside(path, number), take, report);
+    if (!behind) return std::unexpected(std::move(behind.error()));
+    if (*behind == Behind::kHasToWait) break;
+  }
   return report;
 }
 

@@ -10,12 +10,16 @@
 //
 // A line is written under flock(2) by one write, and a daemon moves the file away under the same lock. So nobody writes
 // to a file that was moved, and a daemon may take the spool at any time, not only when it starts.
+//
+// What was moved has a number, higher than those of all that are left, and whoever takes it has it locked, by fcntl(2).
+// So several daemons may take one spool, and each line is taken behind those that were written before it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "perdure/error.h"
 #include "perdure/time.h"
@@ -35,12 +39,15 @@ inline constexpr std::uint64_t kSpoolBytesMax = std::uint64_t{1} << 30;
 
 /// Adds a line to the file `path`, which is made with mode 0600. Blocks while another process writes or moves it. Any
 /// number of processes and threads may do so at once.
-/// Errors: kStoreFull if the disk is, or the file would have more than kSpoolBytesMax; kUnavailable. No line then.
+/// Errors: kStoreFull if the disk is, or the file would have more than kSpoolBytesMax; kUnavailable, also if `path` is
+/// no file, or somebody else's. No line then.
 /// Crash: there is no line, or a part of one that readers skip. Nothing is synced: a power cut may lose the last lines.
 Result<void> append_to_spool(const std::string& path, const Spooled& spooled);
 
 struct SpoolReport {
   std::uint64_t taken = 0, unreadable = 0;
+  /// Names that a spool would have, but of something that is no file, or is somebody else's. It stays as it is.
+  std::vector<std::string> refused = {};
 };
 
 /// Gets hooks in the order in which they were spooled, and answers once they are durable. The same ones may come again
@@ -50,10 +57,10 @@ using TakeSpooled = std::function<Result<void>(std::span<const Spooled>)>;
 
 /// Takes over what hooks left in `path` while no daemon listened: moves the file aside under its lock, hands over what
 /// is in it in batches of up to 100, and deletes it once all of them were taken. What a daemon that died in between has
-/// left (files `path`.taking.N) comes first. Lines that cannot be read are counted and skipped, a half-written last
-/// line too. Blocks.
-/// Errors: of `take` (the file stays for the next time), kUnavailable.
-/// Crash: the file stays, and is handed over again from its beginning.
+/// left (files `path`.taking.N) comes first. What another one is taking right now, and all behind it, waits for the
+/// next time. Lines that cannot be read are counted and skipped, a half-written last line too. Blocks. Errors: of
+/// `take` (the file stays for the next time), kUnavailable. Crash: the file stays, and is handed over again from its
+/// beginning.
 Result<SpoolReport> take_spool(const std::string& path, const TakeSpooled& take);
 
 }  // namespace perdure::transcript

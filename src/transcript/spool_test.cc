@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -48,6 +49,7 @@ class Spool : public testing::Test {
   std::vector<std::string> names() const {
     std::vector<std::string> found;
     for (const auto& entry : fs::directory_iterator(folder_)) found.push_back(entry.path().filename());
+    std::ranges::sort(found);
     return found;
   }
   std::string text() const {
@@ -201,6 +203,67 @@ TEST_F(Spool, AFileThatIsMovedWhileAWriterWaitsIsNotWrittenTo) {
   EXPECT_EQ(hooks(), "2");
 }
 
+/// Two daemons of one directory.
+class SpoolOfTwo : public Spool {
+ protected:
+  /// The spool has "1" in it. Takes it while the other one gives it `number` before this one does anything, and "2" is
+  /// spooled behind it.
+  Result<SpoolReport> take_while_moved_to(int number) {
+    EXPECT_TRUE(add("1"));
+    int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_EQ(::flock(fd, LOCK_EX), 0);
+    Result<SpoolReport> report;
+    std::thread taker([&] { report = take(); });
+    wait_for_a_waiter(fd);
+    fs::rename(path_, path_ + ".taking." + std::to_string(number));
+    EXPECT_TRUE(add("2"));
+    ::close(fd);
+    taker.join();
+    return report;
+  }
+};
+
+TEST_F(SpoolOfTwo, WhatTheOtherHasMovedMeanwhileIsTakenFirst) {  // WORK-25
+  EXPECT_TRUE(take_while_moved_to(1));
+  EXPECT_EQ(hooks(), "1 2");
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(SpoolOfTwo, NumbersGrowAsLongAsOneIsLeft) {  // WORK-25
+  fails_at_ = 1;
+  // Its first file has been taken by then.
+  EXPECT_FALSE(take_while_moved_to(2));
+  EXPECT_EQ(names(), (std::vector<std::string>{"hooks.spool.taking.2", "hooks.spool.taking.3"}));
+  EXPECT_EQ(take()->taken, 2u);
+  EXPECT_EQ(hooks(), "1 2");
+}
+
+TEST_F(SpoolOfTwo, WhatTheOtherIsTakingIsNotOvertaken) {  // WORK-25
+  ASSERT_TRUE(add("1"));
+  auto other = take_spool(path_, [this](std::span<const Spooled> batch) -> Result<void> {
+    EXPECT_TRUE(add("2"));
+    EXPECT_EQ(take()->taken, 0u);
+    for (const Spooled& each : batch) taken_.push_back(each);
+    return {};
+  });
+  EXPECT_EQ(other->taken, 1u);
+  EXPECT_EQ(hooks(), "1");
+  EXPECT_EQ(take()->taken, 1u);
+  EXPECT_EQ(hooks(), "1 2");
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(Spool, AWriterThatOpenedAFileBeforeItWasMovedDoesNotWaitUntilItIsTaken) {  // WORK-4
+  ASSERT_TRUE(add("1"));
+  int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  auto report = take_spool(path_, [&](std::span<const Spooled>) -> Result<void> {
+    EXPECT_EQ(::flock(fd, LOCK_EX | LOCK_NB), 0);
+    return {};
+  });
+  EXPECT_EQ(report->taken, 1u);
+  ::close(fd);
+}
+
 TEST_F(Spool, WritersAndATakerAtOnceLoseNothing) {
   constexpr int kWriters = 4, kEach = 200;
   std::vector<std::thread> writers;
@@ -237,6 +300,32 @@ TEST_F(Spool, WhatIsNotAFileIsRefused) {
   fs::create_directory(path_);
   EXPECT_EQ(add("1").error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(append_to_spool(folder_ + "/no/such", {}).error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(Spool, WhatIsNotAFileHoldsUpNothingAndIsNamed) {  // WORK-25
+  std::string taking = path_ + ".taking.";
+  ASSERT_EQ(::mkfifo((taking + "1").c_str(), 0600), 0);
+  fs::create_directory(taking + "2");
+  fs::create_symlink(folder_ + "/elsewhere", taking + "3");
+  ASSERT_TRUE(add("1"));
+  fs::rename(path_, taking + "4");
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  for (int times = 0; times < 2; ++times) {
+    auto report = take();
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->refused, (std::vector<std::string>{path_, taking + "1", taking + "2", taking + "3"}));
+    EXPECT_EQ(hooks(), "1");
+  }
+}
+
+TEST_F(Spool, AFileOfSomebodyElseIsNeitherWrittenNorTaken) {  // WORK-25
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to somebody else";
+  ASSERT_TRUE(add("1"));
+  fs::copy(path_, path_ + ".taking.1");
+  for (const std::string& path : {path_, path_ + ".taking.1"}) ASSERT_EQ(::chown(path.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(add("2").error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(take()->refused, (std::vector<std::string>{path_, path_ + ".taking.1"}));
+  EXPECT_EQ(hooks(), "");
 }
 
 TEST_F(Spool, DoesNotGrowBeyondItsLimit) {

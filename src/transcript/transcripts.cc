@@ -20,6 +20,8 @@ constexpr int kLossesMax = 1'000;
 constexpr std::size_t kResultBytes = std::size_t{4} << 20;
 constexpr std::size_t kPromptsShown = 1'000;
 constexpr TransactOptions kHookOptions = {.body = Body::kShort};
+/// Between two tries, twice as long each time.
+constexpr Duration kFirstPause = std::chrono::milliseconds(200), kLongestPause = std::chrono::minutes(1);
 
 /// The last of a range, in its order, as read_page has the first.
 std::vector<Row> last_page(Reader& reader, KeyRange range, std::size_t limit) {
@@ -99,10 +101,7 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
       MutexLock lock(mutex_);
       if (served_.contains(each.space)) continue;
     }
-    if (options_.set_marker)
-      transact([this, space = each.space](
-                   Transaction& txn) { debouncers_.in(space).set(txn, kDebouncer, options_.marker.settings); },
-               [](const Result<void>&, Receipt) {}, kHookOptions);
+    if (options_.set_marker) set_marker(each.space, kFirstPause);
     auto handler = [this, space = each.space](Job& job) {
       auto say = [&](const std::string& why, const std::string& session) { complain(why, space, session); };
       auto done = run(store_, job, options_.roots, [this] { return clock_.now(); }, say);
@@ -114,10 +113,24 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
     auto begun =
         queue_.in(each.space)
             .work(kDebouncer, std::move(handler), {.concurrency = kRunsAtOnce, .timeout = options_.marker.run.timeout});
-    if (!begun && begun.error().code != ErrorCode::kClosed) complain(begun.error().message, each.space, "");
-    MutexLock lock(mutex_);
-    served_.insert(each.space);
+    if (begun) {
+      MutexLock lock(mutex_);
+      served_.insert(each.space);
+    } else if (begun.error().code != ErrorCode::kClosed) {
+      complain("transcripts of this space are not read: " + begun.error().message, each.space, "");
+    }
   }
+}
+
+void Transcripts::set_marker(const std::string& space, Duration pause) {
+  auto set = [this, space](Transaction& txn) { debouncers_.in(space).set(txn, kDebouncer, options_.marker.settings); };
+  auto answered = [this, space, pause](const Result<void>& done, Receipt) {
+    if (done || done.error().code == ErrorCode::kClosed) return;
+    complain("how long hooks are gathered could not be set, and stays as it was: " + done.error().message, space, "");
+    at(scheduler_.now() + pause,
+       [this, space, pause] { set_marker(space, std::min<Duration>(2 * pause, kLongestPause)); });
+  };
+  transact(std::move(set), std::move(answered), kHookOptions);
 }
 
 void Transcripts::complain(const std::string& message, std::string_view space, std::string_view session) const {

@@ -110,6 +110,8 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
   DueTurn look_after(Transaction& txn, WallTime now);
   void could_not_look(const Error& error);
   void serve(const std::vector<SettingsTable::Setting>& spaces) PERDURE_EXCLUDES(mutex_);
+  /// Tries until it is done; the next time after `pause`.
+  void set_marker(const std::string& space, Duration pause);
   void complain(const std::string& message, std::string_view space, std::string_view session) const;
 
   Queue& queue_;

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import {spawn} from "node:child_process";
 import {existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync} from "node:fs";
 import http from "node:http";
-import {join} from "node:path";
+import net from "node:net";
+import {dirname, join} from "node:path";
 import {test} from "node:test";
 
 import {Daemon, patience, scratch, until, within} from "./daemon.mjs";
@@ -349,12 +350,52 @@ test("a hook that comes into the spool beside a daemon is taken, and nobody has 
   await until("nothing is left", () => spool.left().length === 0);
 });
 
+// WORK-25.
+test("hooks for a daemon with a socket elsewhere wait beside that, and it takes them", async (t) => {
+  const home = scratch(t), socket = join(scratch(t), "work.sock");
+  const event = JSON.stringify({session_id: "s", hook_event_name: "UserPromptSubmit", prompt: "x"});
+  await run(t, home, ["hook", "--url", `unix://${socket}`], event);
+  await until("it is in the spool", () => existsSync(`${socket}.spool`));
+  const daemon = await Daemon.start(t, {store: `lmdb:${join(home, "data")}`, socket, env: {HOME: home}});
+  await until("it is taken", async () => (await new Sessions(daemon, home, "default").sessions()).length === 1);
+  await until("nothing is left", () => readdirSync(dirname(socket)).join() === "work.sock");
+});
+
+// WORK-25.
+test("what waits at home for one daemon is not taken by another", async (t) => {
+  const one = spooling(t);
+  const port = await new Promise((resolve) => {
+    const server = net.createServer().listen(0, "127.0.0.1", () => {
+      const {port} = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+  const waiting = () => readdirSync(one.home).filter((name) => name.startsWith(".perdure-hooks")).length;
+  const event = JSON.stringify({session_id: "two", hook_event_name: "UserPromptSubmit", prompt: "x"});
+  await run(t, one.home, ["hook", "--url", `http://localhost:${port}`], event);
+  await until("it is in the spool", () => waiting() === 1);
+  const first = await one.serve();
+  // By the second that it takes, it has looked for all that is its own.
+  for (const id of ["a", "b"]) {
+    one.append("hooks.spool", id);
+    await until(`${id} is taken`, async () => (await first.sessions()).some((session) => session.id === id));
+  }
+  assert.equal(waiting(), 1);
+  // The other is started with its port.
+  const args = ["serve", "--store", `lmdb:${join(one.home, "other")}`, "--listen", `127.0.0.1:${port}`];
+  new Command(t, one.home, args);
+  await until("the other has taken it", () => waiting() === 0);
+  const {out} = await run(t, one.home, ["sessions", "--json", "--url", `http://127.0.0.1:${port}`]);
+  assert.deepEqual(out.split("\n").filter(Boolean).map((line) => JSON.parse(line).id), ["two"]);
+  assert.deepEqual((await first.sessions()).map((session) => session.id).sort(), ["a", "b"]);
+});
+
 test("a daemon that keeps its store in memory takes no spool unless it is told to", async (t) => {
   const spool = spooling(t);
-  spool.append("../.perdure-hooks.spool", "s");
+  spool.append("hooks.spool", "s");
   const start = (...args) => Daemon.start(t, {args, env: {HOME: spool.home}});
-  const path = join(spool.home, ".perdure-hooks.spool");
-  await start();
+  const path = join(spool.directory, "hooks.spool");
+  await start("--socket", join(spool.directory, "perdure.sock"));
   await new Promise((resolve) => setTimeout(resolve, 2_500));
   assert.ok(existsSync(path));
   await start("--hook-spool", path);

@@ -233,15 +233,18 @@ test("a hundred times kill -9 while transcripts grow: every message once, in ord
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   // What is lost again and again waits longer and longer, so there are several, each killed a few times.
   const sessions = Array.from({length: 34}, (_, n) => ({id: `s${n}`, count: 0, transcript: world.transcript(`s${n}`)}));
+  // Of these nothing is heard after a hook that was acknowledged, with the daemon killed in the middle of its run.
+  const leftAlone = ({id}) => /[13579]$/.test(id);
   const next = (session) => JSON.stringify(said(`${session.id} ${session.count}`, session.count++, "x".repeat(80)));
   for (let round = 0; round < 100; ++round) {
     const session = sessions[Math.floor(round / 3)];
     const {id, transcript} = session;
     transcript.append(...Array.from({length: 600}, () => next(session)));
     const half = next(session);
-    transcript.write(half.slice(0, 40));
+    const isLast = (round % 3 === 2 || round === 99) && leftAlone(session);
+    transcript.write(isLast ? `${half}\n` : half.slice(0, 40));
     const hook = world.hook(id, "UserPromptSubmit", {prompt: `${round}`, transcript_path: transcript.path});
-    if (round % 4 === 0) {
+    if (round % 4 === 0 && !isLast) {
       hook.catch(() => {});
       await pause(Math.random() * 10);
     } else {
@@ -249,11 +252,12 @@ test("a hundred times kill -9 while transcripts grow: every message once, in ord
       for (let i = 0; i < 20 && (await world.key(id)).status === "waiting"; ++i) await pause(1);
       await pause(Math.random() * 20);
     }
-    transcript.write(`${half.slice(40)}\n`);
+    if (!isLast) transcript.write(`${half.slice(40)}\n`);
     await world.daemon.kill();
     await world.daemon.restart();
   }
-  for (const {id} of sessions) await world.hook(id, "UserPromptSubmit", {prompt: "the last"});
+  for (const session of sessions)
+    if (!leftAlone(session)) await world.hook(session.id, "UserPromptSubmit", {prompt: "the last"});
   await world.daemon.restart();
   // Nobody says anything any more: the runs that were asked for come by themselves.
   for (const {id, count, transcript} of sessions) {
