@@ -1,12 +1,13 @@
 // Stores that cannot be opened are refused at once with one line that says what to do, and no password in it. A server
 // that goes away later is told to whoever asks, and all is well again once it is back.
 import assert from "node:assert/strict";
+import * as fs from "node:fs";
 import {test} from "node:test";
 
 import {Daemon, until} from "../http/daemon.mjs";
 
 import {engines} from "./engines.mjs";
-import {certificate, directory, Etcd, freePort, noEtcd, noPostgres, perdure, Postgres} from "./servers.mjs";
+import {certificate, directory, Etcd, freePort, isRoot, noEtcd, noPostgres, perdure, Postgres} from "./servers.mjs";
 
 /// That it is refused so: `says` are patterns of the one line on standard error.
 async function refused(store, code, ...says) {
@@ -136,6 +137,20 @@ test("etcd: a store that cannot be opened is refused with what to do", {skip: no
     assert.doesNotMatch(daemon.said + daemon.log + (await daemon.get("/v1/_/status")).text, /s3cret/);
     await daemon.stop();
   });
+});
+
+test("an engine that a stranger may have put there is not loaded", {skip: !isRoot && "it needs root"}, async (t) => {
+  const at = directory(t), program = `${at}/mine/perdure`, store = "postgres://127.0.0.1:1/x";
+  fs.mkdirSync(`${at}/mine`);
+  fs.copyFileSync(process.env.PERDURE_BINARY, program);
+  fs.mkdirSync(`${at}/engines`);
+  // What is loaded is seen by this not being a library.
+  fs.writeFileSync(`${at}/engines/perdure_postgres.so`, "planted");
+  assert.match((await perdure(["verify", "--store", store], {program})).err, /cannot load .*engines/, "one's own is");
+  fs.chownSync(`${at}/engines`, 65534, 65534);
+  const {code, err} = await perdure(["verify", "--store", store], {program});
+  assert.equal(code, 2, err);
+  assert.match(err, /^perdure: [^\n]* left alone[^\n]* PERDURE_ENGINES\n$/);
 });
 
 /// A store that is away answers so, and soon.

@@ -10,7 +10,7 @@ import {promisify} from "node:util";
 import {patience, until, within} from "../http/daemon.mjs";
 
 const run = promisify(execFile);
-const isRoot = process.getuid() === 0;
+export const isRoot = process.getuid() === 0;
 const postgresTools = ["17", "16", "15"].map((version) => `/usr/lib/postgresql/${version}/bin`).find(fs.existsSync);
 const has =
     (program) => [...process.env.PATH.split(":"), "/usr/sbin", "/sbin"].some((at) => fs.existsSync(`${at}/${program}`));
@@ -297,10 +297,10 @@ export function certificate(at) {
   return {cert, key};
 }
 
-/// Runs the binary to its end: {code, out, err, ms}.
-export async function perdure(words, {before = [], limit = patience} = {}) {
+/// Runs the binary, or another program, to its end: {code, out, err, ms}.
+export async function perdure(words, {before = [], program = process.env.PERDURE_BINARY, limit = patience} = {}) {
   const began = performance.now();
-  const all = [...before, process.env.PERDURE_BINARY, ...words];
+  const all = [...before, program, ...words];
   const child = spawn(all[0], all.slice(1), {stdio: ["ignore", "pipe", "pipe"]});
   let out = "", err = "";
   child.stdout.on("data", (text) => (out += text));
