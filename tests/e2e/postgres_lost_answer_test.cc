@@ -8,6 +8,7 @@
 #include "perdure/store.h"
 #include "postgres_proxy.h"
 #include "postgres_server.h"
+#include "store/postgres/postgres_server.h"
 
 namespace perdure::e2e {
 namespace {
@@ -133,6 +134,58 @@ TEST_F(PostgresLostAnswer, ManyCallersAreAllAnsweredRightly) {
   EXPECT_EQ(value_of(beside_, "shared"), kCallers * kEach);
   EXPECT_GT(proxy_.seen().lost_done, 0);
   EXPECT_GT(proxy_.seen().lost_requests, 0);
+}
+
+/// A schema whose server fails the first append after `refuse` with that code.
+class PostgresGivesWay : public testing::Test {
+ protected:
+  void refuse(const std::string& schema, const std::string& code) {
+    sql("CREATE SEQUENCE " + schema + ".tries; CREATE FUNCTION " + schema +
+        ".refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('" + schema +
+        ".tries') = 1 THEN RAISE EXCEPTION 'made up' USING ERRCODE = '" + code +
+        "'; END IF; RETURN NEW; END $$; CREATE TRIGGER refuse BEFORE INSERT ON " + schema +
+        ".log FOR EACH ROW EXECUTE FUNCTION " + schema + ".refuse()");
+  }
+  static std::string tries(const std::string& schema) { return sql("SELECT last_value FROM " + schema + ".tries"); }
+  static std::string url(const std::string& schema) { return the_server().url("perdure_schema=" + schema); }
+};
+
+TEST_F(PostgresGivesWay, ToWhatIsUndoneForOthersNothingHasHappened) {
+  for (std::string code : {"40001", "40P01"}) {
+    std::string schema = "undone_" + std::string(code == "40001" ? "serialization" : "deadlock");
+    auto server = postgres::PostgresServer::open({.url = url(schema)});
+    ASSERT_TRUE(server) << to_string(server.error());
+    refuse(schema, code);
+    auto appended = (*server)->append({0}, {{1}, "x"});
+    ASSERT_TRUE(appended) << code << ": " << to_string(appended.error());
+    EXPECT_FALSE(appended->done);
+    EXPECT_EQ((*server)->read({}, {}, {})->version.number, 0u);
+    appended = (*server)->append({0}, {{1}, "x"});
+    ASSERT_TRUE(appended && appended->done);
+    EXPECT_EQ(tries(schema), "2");
+  }
+}
+
+TEST_F(PostgresGivesWay, TheBatchIsMadeAgainAndItsCallersNeverKnow) {
+  for (std::string code : {"40001", "40P01"}) {
+    std::string schema = "again_" + std::string(code == "40001" ? "serialization" : "deadlock");
+    Store store = open_store(url(schema));
+    refuse(schema, code);
+    auto added = store.transact([](Transaction& txn) { txn.add("n", 1); });
+    EXPECT_TRUE(added) << code << ": " << to_string(added.error());
+    EXPECT_EQ(tries(schema), "2");
+    EXPECT_EQ(value_of(store, "n"), 1);
+  }
+}
+
+TEST_F(PostgresGivesWay, AnyOtherFailureIsTold) {
+  Store store = open_store(url("told"));
+  refuse("told", "P0001");
+  auto added = store.transact([](Transaction& txn) { txn.add("n", 1); });
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(added.error().message.find("made up"), std::string::npos) << added.error().message;
+  EXPECT_EQ(value_of(store, "n"), 0);
 }
 
 }  // namespace

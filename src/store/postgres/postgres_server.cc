@@ -57,6 +57,8 @@ Result<remote::Appended> PostgresServer::append_on(Connection& connection, Versi
   auto answer = connection.run(prepared(kAppend, std::move(parameters)));
   if (!answer && connection.broken())
     return fail(ErrorCode::kCommitUnknown, answer.error().message + "; it was lost in the middle of a commit");
+  // As if the log had ended elsewhere: others were first, and the batch is made again on top of what they did.
+  if (!answer && connection.gave_way()) return remote::Appended{};
   if (!answer) {
     // A server that has become a standby keeps its sessions; a new one may be led to the new primary.
     if (answer.error().code == ErrorCode::kUnavailable) connection.abandon();
