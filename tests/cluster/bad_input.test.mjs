@@ -1,12 +1,14 @@
 // Stores that cannot be opened are refused at once with one line that says what to do, and no password in it. A server
 // that goes away later is told to whoever asks, and all is well again once it is back.
 import assert from "node:assert/strict";
+import * as fs from "node:fs";
 import {test} from "node:test";
 
 import {Daemon, until} from "../http/daemon.mjs";
 
 import {engines} from "./engines.mjs";
-import {certificate, directory, Etcd, freePort, noEtcd, noPostgres, perdure, Postgres} from "./servers.mjs";
+import {oldEtcd, oldPostgres} from "./old_servers.mjs";
+import {certificate, directory, Etcd, freePort, isRoot, noEtcd, noPostgres, perdure, Postgres} from "./servers.mjs";
 
 /// That it is refused so: `says` are patterns of the one line on standard error.
 async function refused(store, code, ...says) {
@@ -68,6 +70,13 @@ test(
         const plain = await Postgres.start(t);
         await refused(plain.url("sslmode=require", "postgres:s3cret"), 2, /SSL/, /sslmode/);
       });
+      await t.test("a server of another version", async () => {
+        const old = await oldPostgres(t, "11.22 (Debian 11.22-1)");
+        await refused(`postgres://ann:s3cret@127.0.0.1:${old}/x`, 1, /version 11/, /PostgreSQL 12 or newer/);
+        const oldest = await oldPostgres(t, "12.0");
+        const said = await refused(`postgres://ann:s3cret@127.0.0.1:${oldest}/x`, 5);
+        assert.doesNotMatch(said, /or newer/, "it is the oldest that is good enough");
+      });
       await t.test("a standby", async () => {
         const standby = await Postgres.standby(t, server);
         await refused(standby.url("", "postgres:s3cret"), 5, /standby/, /primary/);
@@ -106,6 +115,13 @@ test("etcd: a store that cannot be opened is refused with what to do", {skip: no
     const other = await Daemon.start(t);
     await refused(`etcd://ann:s3cret@127.0.0.1:${other.port}/x`, 5, new RegExp(`${other.port}`));
   });
+  await t.test("a server of another version", async () => {
+    const old = await oldEtcd(t, "3.3.25");
+    await refused(`etcd://ann:s3cret@127.0.0.1:${old}/x`, 2, /version 3\.3\.25/, /3\.4 or newer/);
+    const oldest = await oldEtcd(t, "3.4.0");
+    const said = await refused(`etcd://ann:s3cret@127.0.0.1:${oldest}/x`, 2, /unknown method/);
+    assert.doesNotMatch(said, /or newer/, "it is the oldest that is good enough");
+  });
   await t.test("a mismatch of TLS", async () => {
     const {cert, key} = certificate(directory(t));
     await refused(cluster.url(`/a?tls=on&ca=${cert}`, "ann:s3cret@"), 5, /TLS|tls|SSL|andshake/);
@@ -136,6 +152,20 @@ test("etcd: a store that cannot be opened is refused with what to do", {skip: no
     assert.doesNotMatch(daemon.said + daemon.log + (await daemon.get("/v1/_/status")).text, /s3cret/);
     await daemon.stop();
   });
+});
+
+test("an engine that a stranger may have put there is not loaded", {skip: !isRoot && "it needs root"}, async (t) => {
+  const at = directory(t), program = `${at}/mine/perdure`, store = "postgres://127.0.0.1:1/x";
+  fs.mkdirSync(`${at}/mine`);
+  fs.copyFileSync(process.env.PERDURE_BINARY, program);
+  fs.mkdirSync(`${at}/engines`);
+  // What is loaded is seen by this not being a library.
+  fs.writeFileSync(`${at}/engines/perdure_postgres.so`, "planted");
+  assert.match((await perdure(["verify", "--store", store], {program})).err, /cannot load .*engines/, "one's own is");
+  fs.chownSync(`${at}/engines`, 65534, 65534);
+  // Where perdure is installed as well, that engine is found behind it.
+  const {err} = await perdure(["verify", "--store", store], {program});
+  assert.match(err, /^perdure: [^\n]*( left alone[^\n]* PERDURE_ENGINES| cannot be reached[^\n]*)\n$/);
 });
 
 /// A store that is away answers so, and soon.

@@ -1,13 +1,12 @@
-// Three daemons on one PostgreSQL that is stopped, crashes and cuts connections, while daemons are paused and killed
+// Three daemons on one PostgreSQL that is stopped, crashes, cuts connections and is cut off itself, while daemons are
+// paused and killed
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {setTimeout as sleep} from "node:timers/promises";
 
-import {Daemon} from "../http/daemon.mjs";
-import {serve} from "../http/push_server.mjs";
-
 import {checkHistory} from "./history.mjs";
 import {faultSeconds, Load} from "./load.mjs";
+import {longerThanPatience, networkFor, startDaemons} from "./places.mjs";
 import {directory, noPostgres, perdure, Postgres} from "./servers.mjs";
 
 /// Ends, for some seconds, sessions of the daemons while they run a statement: some of them have committed, and their
@@ -24,14 +23,13 @@ END $$`;
 test(
     "postgres: faults lose nothing, and nothing happens twice",
     {skip: noPostgres, timeout: (faultSeconds + 120) * 1_000}, async (t) => {
-      const server = await Postgres.start(t);
-      const counter = await serve(
-          t, ({json: {op, state}}) => ({json: op === "init" ? {state: 0} : {state: state + 1, reply: state + 1}}));
-      const daemons = await Promise.all([0, 1, 2].map(() => Daemon.start(t, {store: server.url()})));
-      const load = await Load.start(t, daemons, counter.url);
+      const network = networkFor(t, "the server is not cut off");
+      const server = await Postgres.start(t, {network});
+      const {daemons, kind, before} = await startDaemons(t, server.url(), network);
+      const load = await Load.start(t, daemons, kind);
       let next = 0;
       const victim = () => daemons[next++ % daemons.length];
-      await load.suffer([
+      const faults = [
         () => load.fault(
             "the server is stopped and started", [],
             async () => {
@@ -51,16 +49,22 @@ test(
             }),
         () => {
           const daemon = victim();
-          // Longer than its sessions live.
           return load.fault("a daemon is paused", [daemon], async () => {
             daemon.child.kill("SIGSTOP");
-            await sleep(7_000);
+            await sleep(longerThanPatience);
             daemon.child.kill("SIGCONT");
           });
         },
-      ]);
+      ];
+      // What is on its way when it happens is lost without a word: commits, and answers to them.
+      const cutOff = () => load.silence("the daemons are cut off from the server", daemons, async () => {
+        network.unplug("server");
+        await sleep(longerThanPatience);
+        return () => network.plug("server");
+      });
+      await load.suffer(network ? [...faults, cutOff] : faults);
       await load.finish("postgres");
       t.diagnostic(`postgres: ${server.log().split("due to administrator command").length - 1} sessions were ended`);
       checkHistory(t, load.history, directory(t));
-      assert.equal((await perdure(["verify", "--store", server.url()])).code, 0);
+      assert.equal((await perdure(["verify", "--store", server.url()], {before})).code, 0);
     });

@@ -14,6 +14,8 @@ const actors = 3;
 
 /// How many seconds of faults; PERDURE_FAULT_SECONDS says otherwise.
 export const faultSeconds = Number(process.env.PERDURE_FAULT_SECONDS ?? 25);
+/// So long after a daemon was cut off, a client may still be given what was answered before.
+const underWay = 500;
 /// Longer than that, nobody may wait around a fault.
 export const unavailableLimit = 10_000;
 
@@ -202,6 +204,15 @@ export class Load {
     await what();
     fault.to = now();
   }
+  /// Keeps daemons from the store for a while: `what` does it, and returns what ends it. As long as it lasts they
+  /// acknowledge nothing.
+  async silence(name, cutOff, what) {
+    await this.fault(name, cutOff, async () => {
+      const end = await what();
+      this.faults.at(-1).silent = now();
+      end();
+    });
+  }
   /// Kills a daemon and starts it again.
   async killDaemon(daemon, pause = 1_000) {
     await this.#count(daemon);
@@ -234,7 +245,7 @@ export class Load {
     };
     const up = this.daemons.filter((each) => !down.includes(each)).map((each) => this.acknowledged.get(each) ?? []);
     return {
-      worst: Math.max(...up.map(longest)),
+      worst: Math.max(0, ...up.map(longest)),
       all: longest([...this.acknowledged.values()].flat().sort((a, b) => a - b))
     };
   }
@@ -260,6 +271,19 @@ export class Load {
     await this.#checkCalls();
     await this.#finishHistory();
     this.#report(title);
+  }
+
+  /// Daemons that a fault has hit are back soon after it, and those that were cut off have said nothing meanwhile.
+  #checkHit(title, {name, down, from, to, silent}) {
+    for (const daemon of down) {
+      const times = this.acknowledged.get(daemon) ?? [];
+      const back = (times.find((at) => at > to) ?? Math.max(to, this.stopped)) - to;
+      this.t.diagnostic(`${title}: ${name}: back after ${back.toFixed(0)} ms`);
+      assert.ok(back < unavailableLimit, `${name}: ${back} ms without an acknowledgement after it was over`);
+      if (!silent) continue;
+      const meanwhile = times.filter((at) => at > from + underWay && at < silent);
+      assert.deepEqual(meanwhile.map((at) => at - from), [], `${name}: acknowledged meanwhile, after so many ms`);
+    }
   }
 
   async #all(path, after = "") {
@@ -303,6 +327,7 @@ export class Load {
         `first, ${(100 * remade / Math.max(appended + remade, 1)).toFixed(0)} % of all that were made`);
     for (const fault of this.faults) {
       const {worst, all} = this.#unavailable(fault);
+      this.#checkHit(title, fault);
       this.t.diagnostic(
           `${title}: ${fault.name}: ${(fault.to - fault.from).toFixed(0)} ms; unavailable for ` +
           `${worst.toFixed(0)} ms at the worst daemon that was not hit, ${all.toFixed(0)} ms at all of them`);

@@ -10,7 +10,7 @@ import {promisify} from "node:util";
 import {patience, until, within} from "../http/daemon.mjs";
 
 const run = promisify(execFile);
-const isRoot = process.getuid() === 0;
+export const isRoot = process.getuid() === 0;
 const postgresTools = ["17", "16", "15"].map((version) => `/usr/lib/postgresql/${version}/bin`).find(fs.existsSync);
 const has =
     (program) => [...process.env.PATH.split(":"), "/usr/sbin", "/sbin"].some((at) => fs.existsSync(`${at}/${program}`));
@@ -46,13 +46,14 @@ export async function freePort() {
   throw new Error("no free port");
 }
 
-/// A process of a server. It ends with us, also if we are killed.
+/// A process of a server. It ends with us, also if we are killed. `inside` are words that put it into another network.
 class Process {
-  constructor(words, log, {user, signal = "KILL"} = {}) {
+  constructor(words, log, {user, signal = "KILL", inside = []} = {}) {
     const as = user && isRoot ? [`--reuid=${user}`, `--regid=${user}`, "--clear-groups"] : [];
     const out = fs.openSync(log, "a");
     this.log = log;
-    this.child = spawn("setpriv", [`--pdeathsig=${signal}`, ...as, "--", ...words], {stdio: ["ignore", out, out]});
+    const all = [...inside, "setpriv", `--pdeathsig=${signal}`, ...as, "--", ...words];
+    this.child = spawn(all[0], all.slice(1), {stdio: ["ignore", out, out]});
     this.exited = new Promise((resolve) => this.child.once("exit", resolve));
     // A test that is done does not wait for it.
     this.child.unref();
@@ -68,14 +69,24 @@ class Process {
 }
 
 export class Postgres {
+  host = "127.0.0.1";
+  inside = [];
+
   /// Makes a server with the superuser postgres, and starts it. Nobody needs a password but the role with_password.
-  static async start(t, {conf = "", hba = ""} = {}) {
+  /// With a network it is in a place of its own: server.
+  static async start(t, {conf = "", hba = "", network} = {}) {
     const server = await Postgres.#make(t);
+    if (network) {
+      server.host = network.add("server").address;
+      server.inside = network.inside("server");
+      hba += `\nhost all all ${server.host}/24 trust`;
+    }
     await server.#tool(
         "initdb", "-D", server.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync");
     const trusted = fs.readFileSync(`${server.data}/pg_hba.conf`, "utf8");
     fs.writeFileSync(`${server.data}/pg_hba.conf`, `${hba}\nhost all with_password all scram-sha-256\n${trusted}`);
-    server.#configure(`listen_addresses = '127.0.0.1'\nfsync = on\nmax_connections = 100\n${conf}`);
+    const addresses = [...new Set(["127.0.0.1", server.host])].join(",");
+    server.#configure(`listen_addresses = '${addresses}'\nfsync = on\nmax_connections = 100\n${conf}`);
     await server.start();
     return server;
   }
@@ -113,15 +124,15 @@ export class Postgres {
 
   /// `who` is "user" or "user:password".
   url(query = "", who = "postgres", database = "postgres") {
-    return `postgres://${who}@127.0.0.1:${this.port}/${database}${query && `?${query}`}`;
+    return `postgres://${who}@${this.host}:${this.port}/${database}${query && `?${query}`}`;
   }
   async start() {
     const words = [`${postgresTools}/postgres`, "-D", this.data, "-p", `${this.port}`];
-    this.process = new Process(words, `${this.directory}/server.log`, {user: "postgres", signal: "QUIT"});
+    const options = {user: "postgres", signal: "QUIT", inside: this.inside};
+    this.process = new Process(words, `${this.directory}/server.log`, options);
     await until("PostgreSQL answers", async () => {
       assert.ok(this.process.isRunning, this.log());
-      return run(`${postgresTools}/pg_isready`, ["-q", "-h", "127.0.0.1", "-p", `${this.port}`])
-          .then(() => true, () => false);
+      return this.#ask(`${postgresTools}/pg_isready`, "-q").then(() => true, () => false);
     });
   }
   /// Ends it as an operator would, without waiting for its clients.
@@ -145,9 +156,13 @@ export class Postgres {
   }
   /// What psql answers, a row a line.
   async sql(text, database = "postgres") {
-    const words =
-        ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", `${this.port}`, "-U", "postgres"];
-    return (await run("psql", [...words, "-d", database, "-c", text])).stdout.trim();
+    const words = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database, "-c", text];
+    return (await this.#ask("psql", ...words)).stdout.trim();
+  }
+  /// Runs a client of it where it is.
+  #ask(...words) {
+    const all = [...this.inside, ...words, "-h", "127.0.0.1", "-p", `${this.port}`];
+    return run(all[0], all.slice(1));
   }
 }
 
@@ -297,10 +312,10 @@ export function certificate(at) {
   return {cert, key};
 }
 
-/// Runs the binary to its end: {code, out, err, ms}.
-export async function perdure(words, {before = [], limit = patience} = {}) {
+/// Runs the binary, or another program, to its end: {code, out, err, ms}.
+export async function perdure(words, {before = [], program = process.env.PERDURE_BINARY, limit = patience} = {}) {
   const began = performance.now();
-  const all = [...before, process.env.PERDURE_BINARY, ...words];
+  const all = [...before, program, ...words];
   const child = spawn(all[0], all.slice(1), {stdio: ["ignore", "pipe", "pipe"]});
   let out = "", err = "";
   child.stdout.on("data", (text) => (out += text));

@@ -29,3 +29,18 @@ function(expect_consumer_works program)
     message(FATAL_ERROR "the consumer ended with ${code}, printed\n${printed}\nand complained\n${complained}")
   endif()
 endfunction()
+
+# expect_engines_are_found(PROGRAM PREFIX): installed there, it loads the engines for servers that came with the library.
+# Nobody listens on port 1.
+function(expect_engines_are_found program prefix)
+  file(COPY "${program}" DESTINATION "${prefix}/bin/${NAME}.tmp")
+  file(RENAME "${prefix}/bin/${NAME}.tmp/consumer" "${prefix}/bin/${NAME}")
+  file(REMOVE_RECURSE "${prefix}/bin/${NAME}.tmp")
+  foreach(server postgres etcd)
+    execute_process(COMMAND "${prefix}/bin/${NAME}" "${server}://127.0.0.1:1/x" RESULT_VARIABLE code
+                    ERROR_VARIABLE complained TIMEOUT 60)
+    if(NOT code EQUAL 1 OR NOT complained MATCHES "unavailable" OR NOT complained MATCHES "127.0.0.1:1")
+      message(FATAL_ERROR "the consumer ended with ${code} on ${server}, and complained\n${complained}")
+    endif()
+  endforeach()
+endfunction()

@@ -131,6 +131,7 @@ bool Connection::send(const Request& request) {
 Result<std::vector<Answer>> Connection::gather(std::size_t count) {
   std::vector<Answer> answers;
   std::optional<Error> failed;
+  gave_way_ = false;
   bool pipeline = PQpipelineStatus(raw()) != PQ_PIPELINE_OFF;
   // In a pipeline a null follows each result, and a sync ends it all; without one, null does.
   for (;;) {
@@ -148,7 +149,10 @@ Result<std::vector<Answer>> Connection::gather(std::size_t count) {
       answers.push_back(std::move(answer));
       continue;
     }
-    if (!failed) failed = statement_error(target_, answer.get());
+    if (!failed) {
+      failed = statement_error(target_, answer.get());
+      gave_way_ = gives_way(answer.get());
+    }
     if (ends_session(answer.get())) {
       broken_ = true;
       return std::unexpected(std::move(*failed));

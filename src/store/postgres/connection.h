@@ -54,6 +54,8 @@ class Connection {
   bool broken() const { return broken_; }
   /// Whether the server was silent, rather than gone.
   bool timed_out() const { return timed_out_; }
+  /// Whether what failed last was undone by the server for the sake of others, and may be tried again at once.
+  bool gave_way() const { return gave_way_; }
   /// Gives the connection up: an open transaction is rolled back by the server.
   void abandon() { broken_ = true; }
   /// False if the server has ended the session since it was last used. Does not block.
@@ -79,6 +81,7 @@ class Connection {
   std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
   bool broken_ = false;
   bool timed_out_ = false;
+  bool gave_way_ = false;
 };
 
 }  // namespace perdure::postgres

@@ -85,4 +85,9 @@ bool ends_session(const PGresult* result) {
   return !severity || std::string_view(severity) != "ERROR";
 }
 
+bool gives_way(const PGresult* result) {
+  const char* code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  return code && (std::string_view(code) == "40001" || std::string_view(code) == "40P01");
+}
+
 }  // namespace perdure::postgres

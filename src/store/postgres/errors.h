@@ -21,4 +21,7 @@ Error connect_error(const Target& target, const char* message);
 /// Whether the server ended the session with this error, so that what became of a commit is not said by it.
 bool ends_session(const PGresult* result);
 
+/// Whether the server has undone the transaction for the sake of others (40001, 40P01): it may be tried again at once.
+bool gives_way(const PGresult* result);
+
 }  // namespace perdure::postgres

@@ -64,6 +64,8 @@ Result<remote::Appended> PostgresServer::append_on(Connection& connection, Versi
   auto answers = connection.run(requests);
   if (!answers && connection.broken())
     return fail(ErrorCode::kCommitUnknown, answers.error().message + "; it was lost in the middle of a commit");
+  // As if the log had ended elsewhere: others were first, and the batch is made again on top of what they did.
+  if (!answers && connection.gave_way()) return remote::Appended{};
   if (!answers) {
     // A server that has become a standby keeps its sessions; a new one may be led to the new primary.
     if (answers.error().code == ErrorCode::kUnavailable) connection.abandon();

@@ -1,6 +1,6 @@
 // What every RowServer must do. A server joins by a test file that includes this and says
 //
-//   INSTANTIATE_TEST_SUITE_P(Etcd, RowServerTest, testing::Values(&fresh_etcd), name_of_server);
+//   INSTANTIATE_TEST_SUITE_P(Etcd, RowServerTest, testing::Values(&fresh_etcd));
 //
 // where fresh_etcd makes a StoreUnderTest with nothing in it.
 #pragma once
@@ -213,7 +213,7 @@ TEST_P(RowServerTest, AFoldFromElsewhereChangesNothing) {
   Fold wrong = {.from = {0}, .to = {2}, .trim = {0}, .rows = {row("k", "wrong", 2), row("other", "wrong", 2)}};
   EXPECT_FALSE(fold(*server_, wrong));
   EXPECT_FALSE(fold(*other, wrong));
-  wrong.from = {3};
+  wrong.from = {3}, wrong.to = {4};
   EXPECT_FALSE(fold(*other, wrong));
   Moment moment = read(*other, {}, {"k", "other"});
   EXPECT_EQ(moment.values.at(0)->value, "right");

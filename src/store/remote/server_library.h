@@ -5,6 +5,7 @@
 // opened there. PERDURE_SERVER, below, is all that it exports.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,10 +15,20 @@
 
 namespace perdure::remote {
 
-/// Loads perdure_KIND.so, once for the process, and opens a server with it. It is looked for in the directory that
-/// PERDURE_ENGINES names, and where builds and installations of perdure have it: beside the program and in its lib.
+/// Loads perdure_KIND.so, once for the process, and opens a server with it. It is taken from the directory that
+/// PERDURE_ENGINES names, or, without one, from where find_library finds it for this program.
 /// Errors: kInvalidArgument if it is not there or of another perdure, and those of opening.
 Result<std::unique_ptr<RowServer>> open_server(std::string_view kind, const ServerOptions& options);
+
+/// Where the shared object `name` is, for a program whose file is `program`: in lib/perdure of the installation that
+/// the program belongs to; in `engines` beside the program or up to two directories above it, as in a build; in
+/// /usr/local/lib/perdure or /usr/lib/perdure.
+///
+/// What somebody else may have put there is left alone: directory and file must belong to root, to whoever runs this,
+/// or to whoever the program belongs to, and nobody else may be able to write to them. A program in a directory of its
+/// own below /tmp does not load what a stranger has put into /tmp/engines. Errors: kInvalidArgument, with the places
+/// and what was left alone.
+Result<std::filesystem::path> find_library(const std::string& name, const std::filesystem::path& program);
 
 }  // namespace perdure::remote
 
