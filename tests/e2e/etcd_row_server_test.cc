@@ -93,6 +93,31 @@ TEST_F(EtcdTest, AServerWithSmallRequestsRefusesWhatIsTooLarge) {
   EXPECT_TRUE(append(*server, 0, entry(1)));
 }
 
+TEST_F(EtcdTest, AServerWithSmallRequestsIsFoldedInSmallChunks) {
+  EtcdCluster small(scratch_ / "small", {.members = 1, .arguments = {"--max-request-bytes=65536"}});
+  auto server = open_etcd(small.url());
+  ASSERT_TRUE(append(*server, 0, entry(1)));
+  Fold fold{Version{0}, Version{1}, Version{0}, {}};
+  for (int i = 0; i < 60; ++i) fold.rows.push_back(row("large" + std::to_string(i), Bytes(60'000, 'x'), 1));
+  for (int i = 0; i < 2'000; ++i) fold.rows.push_back(row("small" + std::to_string(i), Bytes(100, 'x'), 1));
+  for (int i = 0; i < 500; ++i) fold.rows.push_back(row("mixed" + std::to_string(i), Bytes(3'000, 'x'), 1));
+  auto folded = server->fold(fold);
+  ASSERT_TRUE(folded) << to_string(folded.error());
+  EXPECT_TRUE(*folded);
+  ASSERT_TRUE(append(*server, 1, entry(2)));
+  for (auto& each : fold.rows) each.row->value.back() = 'y';
+  EXPECT_TRUE(must(server->fold({Version{1}, Version{2}, Version{1}, fold.rows})));
+  Moment moment = look(*server, 2, {}, {{KeyRange{}}});
+  ASSERT_EQ(moment.ranges[0].size(), fold.rows.size());
+  for (const Row& each : moment.ranges[0]) ASSERT_EQ(each.value.back(), 'y') << each.key;
+  // One that cannot have come by the log is refused, and leaves the server as it is.
+  ASSERT_TRUE(append(*server, 2, entry(3)));
+  auto refused = server->fold({Version{2}, Version{3}, Version{2}, {row("huge", Bytes(70'000, 'x'), 3)}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge) << refused.error().message;
+  EXPECT_EQ(look(*server, 2).folded.number, 2u);
+}
+
 TEST_F(EtcdTest, OldRevisionsGoWithTheSecondFold) {
   auto server = open();
   ASSERT_TRUE(append(*server, 0, entry(1)));

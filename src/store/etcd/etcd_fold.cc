@@ -11,8 +11,6 @@ namespace {
 /// Of them one is the mark.
 constexpr std::size_t kChunkOps = 100;
 static_assert(kChunkOps <= kOpsMax);
-/// A row that is larger goes alone.
-constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr std::chrono::seconds kPatience{5};
 
 Bytes random_name() {
@@ -74,31 +72,38 @@ bool Folder::is_abandoned(const KeyValue& mark) {
   return steady_now() - seen_since_ >= kPatience;
 }
 
-Result<bool> Folder::write_rows(const remote::Fold& fold) {
+Folder::Chunk Folder::chunk_of(std::span<const remote::FoldedRow> rows) const {
   // The mark is written again with each chunk, so that others see it change.
-  const Txn empty{.compares = {{layout_.folder(), mark_}}, .then = {Put{layout_.folder(), mark_}}};
-  Txn chunk = empty;
-  std::size_t bytes = 0;
-  for (const remote::FoldedRow& each : fold.rows) {
+  Chunk chunk{.txn = {.compares = {{layout_.folder(), mark_}}, .then = {Put{layout_.folder(), mark_}}}};
+  for (const remote::FoldedRow& each : rows) {
     Bytes key = layout_.row(each.key);
     const std::size_t size = key.size() + (each.row ? each.row->value.size() : 0);
-    if (chunk.then.size() >= kChunkOps || (bytes > 0 && bytes + size > kChunkBytes)) {
-      auto written = write(chunk);
-      if (!written) return std::unexpected(std::move(written.error()));
-      if (!written->succeeded) return false;
-      chunk = empty;
-      bytes = 0;
-    }
-    bytes += size;
+    if (chunk.txn.then.size() >= kChunkOps || (chunk.rows > 0 && chunk.bytes + size > chunk_bytes_)) break;
+    ++chunk.rows;
+    chunk.bytes += size;
     if (each.row)
-      chunk.then.emplace_back(Put{std::move(key), encode_row(*each.row)});
+      chunk.txn.then.emplace_back(Put{std::move(key), encode_row(*each.row)});
     else
-      chunk.then.emplace_back(Delete{std::move(key)});
+      chunk.txn.then.emplace_back(Delete{std::move(key)});
   }
-  if (bytes == 0) return true;
-  auto written = write(chunk);
-  if (!written) return std::unexpected(std::move(written.error()));
-  return written->succeeded;
+  return chunk;
+}
+
+Result<bool> Folder::write_rows(const remote::Fold& fold) {
+  for (auto rest = std::span(fold.rows); !rest.empty();) {
+    const Chunk chunk = chunk_of(rest);
+    auto written = write(chunk.txn);
+    if (!written && written.error().code == ErrorCode::kTooLarge && chunk.rows > 1) {
+      chunk_bytes_ = chunk.bytes / 2;
+      continue;
+    }
+    // One row alone is never too large, unless the server takes less than it took once: the entry of the log that has
+    // brought the row was a larger request than this one.
+    if (!written) return std::unexpected(std::move(written.error()));
+    if (!written->succeeded) return false;
+    rest = rest.subspan(chunk.rows);
+  }
+  return true;
 }
 
 Result<bool> Folder::finish(const remote::Fold& fold) {

@@ -8,7 +8,12 @@
 //
 // A mark is left alone while it is seen to change, which it does with each chunk; one that stays the same for a while
 // is of somebody who died, or is slow enough to be beaten: that costs work, never rows.
+//
+// How much a server takes in one request it does not say, other than by a refusal. Appends may all be smaller than what
+// it takes and chunks not: then they become smaller, or the log would never be folded again.
 #pragma once
+
+#include <span>
 
 #include "perdure/time.h"
 #include "store/etcd/etcd_client.h"
@@ -30,6 +35,13 @@ class Folder {
   Result<bool> begin(const remote::Fold& fold);
   /// Whether the mark that is there may be taken away.
   bool is_abandoned(const KeyValue& mark);
+  struct Chunk {
+    Txn txn;
+    std::size_t rows = 0;
+    std::size_t bytes = 0;  ///< Of their keys and values.
+  };
+  /// The first of these rows, as many as go out together: at least one.
+  Chunk chunk_of(std::span<const remote::FoldedRow> rows) const;
   Result<bool> write_rows(const remote::Fold& fold);
   Result<bool> finish(const remote::Fold& fold);
   Result<TxnAnswer> write(const Txn& txn);
@@ -42,6 +54,8 @@ class Folder {
   const Bytes name_;
   std::uint64_t folds_ = 0;
   Bytes mark_;
+  /// Of a chunk; a row that is larger goes alone. Smaller once the server has refused one.
+  std::size_t chunk_bytes_ = 1 << 20;
   /// As it was when our mark was put there; entries that are gone are never said to be there again.
   Version trimmed_ = {};
   /// The mark of another, as it was seen last and since when.
