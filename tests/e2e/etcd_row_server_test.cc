@@ -118,6 +118,30 @@ TEST_F(EtcdTest, AServerWithSmallRequestsIsFoldedInSmallChunks) {
   EXPECT_EQ(look(*server, 2).folded.number, 2u);
 }
 
+// Read as one page, they are more than a network may bring before the deadline.
+TEST_F(EtcdTest, ManyLargeRowsAreReadInPagesOfOneMoment) {
+  constexpr std::size_t kRows = 300, kBytes = 100'000;
+  auto server = open();
+  ASSERT_TRUE(append(*server, 0, entry(1)));
+  Fold fold{Version{0}, Version{1}, Version{0}, {}};
+  std::vector<Bytes> keys;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    keys.push_back(std::to_string(1'000 + i));
+    fold.rows.push_back(row(keys.back(), Bytes(kBytes, 'v'), 1));
+  }
+  ASSERT_TRUE(must(server->fold(fold)));
+  Moment moment = look(*server, 1, {keys.begin(), keys.begin() + 100},
+                       {{KeyRange{}, {.limit = 250}}, {KeyRange{}, {.limit = 250, .direction = Direction::kReverse}}});
+  ASSERT_EQ(moment.values.size(), 100u);
+  for (const auto& value : moment.values) ASSERT_EQ(value->value.size(), kBytes);
+  ASSERT_EQ(moment.ranges[0].size(), 250u);
+  ASSERT_EQ(moment.ranges[1].size(), 250u);
+  for (std::size_t i = 0; i < 250; ++i) {
+    ASSERT_EQ(moment.ranges[0][i].key, keys[i]);
+    ASSERT_EQ(moment.ranges[1][i].key, keys[kRows - 1 - i]);
+  }
+}
+
 TEST_F(EtcdTest, OldRevisionsGoWithTheSecondFold) {
   auto server = open();
   ASSERT_TRUE(append(*server, 0, entry(1)));

@@ -1,7 +1,5 @@
 #include "store/etcd/etcd_server.h"
 
-#include "store/etcd/etcd_read.h"
-
 namespace perdure::etcd {
 namespace {
 
@@ -9,8 +7,8 @@ namespace {
 /// other branch need less than the rest.
 constexpr std::size_t kEntryBytesMax = 1'400 << 10, kTransactionBytesMax = 1'331 << 10;
 constexpr std::size_t kClearRangeRowsMax = 1'000;
-/// What a loser is told in the same answer; more than that it has to ask for.
-constexpr std::size_t kInsteadEntriesMax = 16;
+/// What a loser is told in the same answer, each entry perhaps a megabyte; more than these it has to ask for.
+constexpr std::size_t kInsteadEntriesMax = 8;
 
 /// gRPC does not tell a server that is down from one that speaks TLS when we do not, or the other way round.
 Error with_advice(Error error, const Url& url) {
@@ -77,7 +75,7 @@ Result<remote::Moment> EtcdServer::read(Version since, std::span<const Bytes> ke
     range.direction = each.options.direction;
     reads.push_back(std::move(range));
   }
-  auto answers = read_at_once(*client_, reads);
+  auto answers = read_at_once([this](const Txn& txn) { return client_->read(txn); }, pace_, reads);
   if (!answers) return std::unexpected(std::move(answers.error()));
   auto moment = layout_.moment(since, std::span(*answers).first(fixed));
   if (!moment) return moment;

@@ -12,6 +12,7 @@
 #include "store/etcd/etcd_client.h"
 #include "store/etcd/etcd_fold.h"
 #include "store/etcd/etcd_layout.h"
+#include "store/etcd/etcd_read.h"
 #include "store/remote/row_server.h"
 
 namespace perdure::etcd {
@@ -38,6 +39,7 @@ class EtcdServer final : public remote::RowServer {
   const Layout layout_;
   const remote::ServerLimits limits_;
   const std::unique_ptr<Client> client_;
+  Pace pace_;
   Folder folder_;
   Bell bell_;
 };
