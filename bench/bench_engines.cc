@@ -80,16 +80,28 @@ void bench_both(const Settings& settings, const e2e::PostgresServer& server) {
   });
 }
 
-std::uint64_t megabytes_of(const e2e::PostgresServer& server, const std::string& table) {
-  e2e::Child psql({std::string(PERDURE_POSTGRES_BIN) + "/psql", "-qAt", server.url(), "-c",
-                   "SELECT pg_total_relation_size('" + table + "') >> 20"});
+struct Tables {
+  unsigned long long log_mb = 0, rows_mb = 0;  ///< With indexes, and what is dead in them.
+  unsigned long long live = 0, dead = 0;       ///< Rows of `rows`; the dead ones as the server knows of them.
+};
+
+Tables tables_of(const e2e::PostgresServer& server, const std::string& schema) {
+  const std::string log = "'" + schema + ".log'", rows = "'" + schema + ".rows'";
+  e2e::Child psql({std::string(PERDURE_POSTGRES_BIN) + "/psql", "-qAt", "-F", " ", server.url(), "-c",
+                   "SELECT pg_total_relation_size(" + log + ") >> 20, pg_total_relation_size(" + rows +
+                       ") >> 20, (SELECT count(*) FROM " + schema + ".rows), pg_stat_get_dead_tuples(" + rows +
+                       "::regclass)"});
   auto said = psql.answer();
   psql.wait();
-  return said ? std::strtoull(said->c_str(), nullptr, 10) : 0;
+  Tables tables;
+  if (!said || std::sscanf(said->c_str(), "%llu %llu %llu %llu", &tables.log_mb, &tables.rows_mb, &tables.live,
+                           &tables.dead) != 4)
+    give_up("psql does not say how large the tables are");
+  return tables;
 }
 
-/// Events through a backlog of a thousand, as a queue has them for an hour: each tenth beside the first, and how large
-/// the tables have become. What is left in `rows` is the feed of changes, some 70 bytes for each event until it is old.
+/// Events through a backlog of a thousand, as a queue has them for an hour: each tenth beside the first, how large the
+/// tables have become, and what is in them.
 void bench_churn(const Settings& settings, const e2e::PostgresServer& server) {
   if (!settings.wants("postgres/churn")) return;
   constexpr std::uint64_t kBacklog = 1000, kAtOnce = 100;
@@ -111,12 +123,12 @@ void bench_churn(const Settings& settings, const e2e::PostgresServer& server) {
     while (completed < emitted) usleep(1000);
     double rate = static_cast<double>(tenth) / std::chrono::duration<double>(Clock::now() - start).count();
     if (part == 0) first = rate;
+    const Tables tables = tables_of(server, "bench5");
     std::printf(
-        "{\"name\":\"postgres/"
-        "churn\",\"part\":%d,\"events\":%llu,\"per_s\":%.0f,\"of_first\":%.2f,\"log_mb\":%llu,\"rows_mb\":%llu}\n",
-        part + 1, static_cast<unsigned long long>(tenth), rate, rate / first,
-        static_cast<unsigned long long>(megabytes_of(server, "bench5.log")),
-        static_cast<unsigned long long>(megabytes_of(server, "bench5.rows")));
+        "{\"name\":\"postgres/churn\",\"part\":%d,\"events\":%llu,\"per_s\":%.0f,\"of_first\":%.2f,\"log_mb\":%llu,"
+        "\"rows_mb\":%llu,\"live\":%llu,\"dead\":%llu}\n",
+        part + 1, static_cast<unsigned long long>(tenth), rate, rate / first, tables.log_mb, tables.rows_mb,
+        tables.live, tables.dead);
     std::fflush(stdout);
   }
 }

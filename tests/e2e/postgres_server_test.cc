@@ -399,11 +399,21 @@ TEST(PostgresLoss, AFoldThatIsAbandonedLeavesNothingBehind) {
   EXPECT_TRUE(server->read({}, keys, {})->values[0]);
 }
 
+/// So that it cannot be compressed.
+Bytes random_bytes(std::size_t size) {
+  static std::mt19937_64 random(1);
+  Bytes bytes;
+  while (bytes.size() < size) {
+    const std::uint64_t eight = random();
+    bytes.append(reinterpret_cast<const char*>(&eight), sizeof eight);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
 TEST(PostgresFold, TheLogIsCleanedUpWithoutWaitingForAutovacuum) {
   auto server = opened(the_server().url("perdure_schema=churn"));
-  std::mt19937_64 random(1);
-  Bytes batch(1 << 20, 0);
-  for (char& byte : batch) byte = static_cast<char>(random());  // So that it cannot be compressed.
+  Bytes batch = random_bytes(1 << 20);
   std::uint64_t folded = 0;
   for (std::uint64_t end = 0; end < 160;) {
     ASSERT_TRUE(server->append({end}, {{end + 1}, batch})->done);
@@ -412,6 +422,43 @@ TEST(PostgresFold, TheLogIsCleanedUpWithoutWaitingForAutovacuum) {
     folded = end;
   }
   EXPECT_LT(std::stoi(sql("SELECT pg_total_relation_size('churn.log') >> 20")), 100) << "160 MB went through it";
+}
+
+/// Rows that folds write anew, each fold as many as it is told.
+class PostgresRowsTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kRowBytes = 4'000;
+
+  void write(std::size_t first, std::size_t count) {
+    std::vector<FoldedRow> rows;
+    const Version to{folded_.number + 1};
+    for (std::size_t i = first; i < first + count; ++i)
+      rows.push_back({"key" + std::to_string(i), Versioned{random_bytes(kRowBytes), to}});
+    ASSERT_TRUE(server_->append(folded_, {to, "x"})->done);
+    ASSERT_TRUE(server_->fold({.from = folded_, .to = to, .trim = folded_, .rows = rows}).value_or(false));
+    folded_ = to;
+  }
+  int megabytes() { return std::stoi(sql("SELECT pg_total_relation_size('" + schema_ + ".rows') >> 20")); }
+  int cleanups() { return std::stoi(sql("SELECT pg_stat_get_vacuum_count('" + schema_ + ".rows'::regclass)")); }
+
+  const std::string query_ = fresh_schema();
+  const std::string schema_ = query_.substr(query_.find('=') + 1);
+  const std::unique_ptr<RowServer> server_ = opened(the_server().url(query_));
+  Version folded_ = {};
+};
+
+TEST_F(PostgresRowsTest, RowsThatComeAndGoAreCleanedUpWithoutWaitingForAutovacuum) {
+  for (int i = 0; i < 30; ++i) write(0, 1'000);
+  EXPECT_LT(megabytes(), 60) << "120 MB went through it, and 4 MB are there";
+}
+
+TEST_F(PostgresRowsTest, ALargeTableIsCleanedUpForAFifthOfIt) {
+  for (std::size_t i = 0; i < 6; ++i) write(i * 5'000, 5'000);
+  const int before = cleanups(), at_first = megabytes();
+  for (int i = 0; i < 24; ++i) write(0, 1'250);
+  EXPECT_GE(cleanups(), before + 2) << "120 MB were written, as many as are there";
+  EXPECT_LE(cleanups(), before + 4);
+  EXPECT_LT(megabytes(), at_first + at_first / 2);
 }
 
 TEST(PostgresLoss, AServerThatBecomesReadOnlyIsLeft) {

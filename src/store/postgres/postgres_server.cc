@@ -12,13 +12,26 @@ const Lane kReads = {.name = "read", .patience = seconds(5), .statement_limit = 
 const Lane kAppends = {.name = "append", .patience = seconds(5), .statement_limit = seconds(4)};
 const Lane kFolds = {.name = "fold", .patience = seconds(20), .statement_limit = seconds(15)};
 
-/// Entries live for less than a second, and autovacuum comes by once a minute at best: the table would grow by all that
-/// a minute brings, and reading it become slow. So it is cleaned up each time that so much was added to it.
-constexpr std::uint64_t kVacuumBytes = std::uint64_t{32} << 20;
+/// Autovacuum comes by once a minute at best: a table would grow by all that a minute makes useless, and reading it
+/// become slow. So tables are cleaned up here, too.
+///
+/// The log, whose entries are gone after two folds, each time that so much was added to it.
+constexpr std::uint64_t kVacuumLogBytes = std::uint64_t{32} << 20;
+/// The rows, each time that folds have written so much, and a fifth of the table: in the long run as much goes as
+/// comes, and what cleaning up costs is in proportion to the table. A large one is left to autovacuum. It would hold up
+/// the folds, and what a minute adds is little beside it.
+constexpr std::uint64_t kVacuumRowsBytes = std::uint64_t{16} << 20, kVacuumRowsPart = 5;
+constexpr std::uint64_t kVacuumRowsTableMax = std::uint64_t{512} << 20;
 
 /// Appends, after one that was lost, which ask for what came instead: without it the loser would need a round trip more
 /// than the winner, and lose again.
 constexpr unsigned kContended = 64;
+
+std::uint64_t bytes_of(const remote::Fold& fold) {
+  std::uint64_t bytes = 0;
+  for (const remote::FoldedRow& row : fold.rows) bytes += row.key.size() + (row.row ? row.row->value.size() : 0);
+  return bytes;
+}
 
 }  // namespace
 
@@ -100,12 +113,26 @@ void PostgresServer::ask_for_turn() {
 
 Result<bool> PostgresServer::fold(const remote::Fold& fold) {
   auto folded = folds_.with<bool>([&](Connection& connection) { return fold_on(connection, fold); });
-  if (folded && appended_bytes_ >= kVacuumBytes) {
+  if (!folded) return folded;
+  if (*folded) folded_bytes_ += bytes_of(fold);
+  // Whether it is cleaned up or not, nothing depends on it but room.
+  if (appended_bytes_ >= kVacuumLogBytes) {
     appended_bytes_ = 0;
-    // Whether it was done or not, nothing depends on it but room.
-    (void)folds_.with<Answer>([&](Connection& connection) { return connection.run(text(vacuum_statement(target_))); });
+    (void)folds_.with<Answer>([&](Connection& connection) { return connection.run(text(vacuum_log(target_))); });
   }
+  if (folded_bytes_ >= kVacuumRowsBytes)
+    (void)folds_.with<Answer>([&](Connection& connection) { return vacuum_rows_if_due(connection); });
   return folded;
+}
+
+Result<Answer> PostgresServer::vacuum_rows_if_due(Connection& connection) {
+  auto size = connection.run(text(size_of_rows(target_)));
+  if (!size) return size;
+  const std::uint64_t bytes = size->number(0, 0);
+  if (folded_bytes_ < bytes / kVacuumRowsPart && bytes <= kVacuumRowsTableMax) return size;
+  folded_bytes_ = 0;
+  if (bytes > kVacuumRowsTableMax) return size;
+  return connection.run(text(vacuum_rows(target_)));
 }
 
 }  // namespace perdure::postgres

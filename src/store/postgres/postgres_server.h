@@ -26,6 +26,7 @@ class PostgresServer final : public remote::RowServer {
  private:
   PostgresServer(const Target& target, LogSink log);
   Result<remote::Appended> append_on(Connection& connection, Version expected, const remote::LogEntry& entry);
+  Result<Answer> vacuum_rows_if_due(Connection& connection);
 
   const remote::ServerLimits limits_;
   const Target target_;
@@ -38,6 +39,8 @@ class PostgresServer final : public remote::RowServer {
   std::atomic<std::uint64_t> appended_bytes_ = 0;
   /// For how many more appends to expect that others are first. Of those who append.
   unsigned contended_ = 0;
+  /// Keys and values, written or erased by this process since it last cleaned up the rows. Only the folding thread's.
+  std::uint64_t folded_bytes_ = 0;
 };
 
 /// The parts of the calls that have much to say: read.cc and fold.cc.

@@ -130,8 +130,16 @@ std::string listen_statement(const Target& target) {
   return "LISTEN " + quoted(target);
 }
 
-std::string vacuum_statement(const Target& target) {
+std::string vacuum_log(const Target& target) {
   return in_schema("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) @.log", target);
+}
+
+std::string vacuum_rows(const Target& target) {
+  return in_schema("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) @.rows", target);
+}
+
+std::string size_of_rows(const Target& target) {
+  return in_schema("SELECT pg_total_relation_size('@.rows')", target);
 }
 
 Result<void> make_schema(Connection& connection) {

@@ -24,8 +24,11 @@ Result<void> prepare(Connection& connection);
 /// To hear the version of each append, on a channel that is called like the schema.
 std::string listen_statement(const Target& target);
 
-/// To clean up the log, unless another node is about to.
-std::string vacuum_statement(const Target& target);
+/// To clean up a table, unless another node or autovacuum is about to.
+std::string vacuum_log(const Target& target);
+std::string vacuum_rows(const Target& target);
+/// How many bytes the table of rows has, with its index and what is dead in it.
+std::string size_of_rows(const Target& target);
 
 // Names of prepared statements, with their parameters.
 inline constexpr const char* kAppend = "append";                    // expected, version, batch -> a row if it was done
