@@ -250,7 +250,9 @@ bool EntryReader::Parsers::keep_item(Item item, Entry& entry) {
     ToolResult result{.output = std::move(item.output), .is_error = item.is_error};
     if (!read_id(item.result_of, result.id)) return false;
     if (result.id.empty()) return true;
-    result.cut = cut_characters(result.output, kOutputCharactersMax);
+    std::size_t kept = first_characters(result.output, kOutputCharactersMax).size();
+    result.cut = kept < result.output.size();
+    result.output.resize(kept);
     entry.results.push_back(std::move(result));
   }
   return true;

@@ -10,7 +10,6 @@
 namespace perdure::transcript {
 namespace {
 
-constexpr std::size_t kNameCharacters = 200;
 constexpr std::size_t kChunkBytes = 500'000;
 /// Of what is kept of a hook besides its payload, so that rows have room for it whatever it says.
 constexpr std::size_t kPromptBytesMax = 500'000;
