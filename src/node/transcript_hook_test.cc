@@ -1,4 +1,5 @@
 // Hooks of coding sessions: what each of them makes of its session, and what is kept of it.
+#include "debounce/rows.h"
 #include "node/transcript_test_util.h"
 
 namespace perdure::transcript {
@@ -136,6 +137,34 @@ TEST_F(TranscriptHook, ADebouncerThatSomebodyRemovedIsMadeAgain) {  // WORK-1
   ASSERT_TRUE(node->debouncers().remove(kDebouncer));
   hook("PreToolUse");
   EXPECT_TRUE(window());
+}
+
+TEST_F(TranscriptHook, WritesAMarkerAnewThatCannotBeRead) {  // WORK-U11
+  const Bytes prefix = debounce::Place{"default", std::string(kDebouncer), "s"}.prefix();
+  hook("UserPromptSubmit", {{"prompt", "x"}});
+  advance(2s);
+  Texts said;
+  for (const Bytes& part : {debounce::window_key(prefix), debounce::latest_key(debounce::content_key(prefix))}) {
+    auto say = [&] {
+      said.push_back(std::to_string(said.size()));
+      append(path(), user(said.back(), said.back(), 1s * said.size()));
+      hook("PreToolUse");
+      change([&](Transaction& txn) { txn.set(part, "damaged"); });
+    };
+    say();
+    advance(1s);
+    hook("PostToolUse");
+    if (HasFatalFailure()) return;
+    advance(2s);
+    EXPECT_EQ(bodies(), said) << "written anew before anybody came to it";
+    say();
+    advance(5s);
+    EXPECT_EQ(bodies().size(), said.size() - 1) << "passed over";
+    hook("PostToolUse");
+    EXPECT_EQ(window()->first, node->now());
+    advance(2s);
+    EXPECT_EQ(bodies(), said);
+  }
 }
 
 TEST_F(TranscriptHook, OfAnySizeIsTaken) {  // WORK-U2

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/time_math.h"
+#include "debounce/window.h"
 #include "session/timed_part.h"
 #include "store/read_page.h"
 #include "transcript/hook.h"
@@ -145,10 +147,10 @@ bool old_hooks_go(Tending& turn, std::string_view space, std::uint64_t number, s
   return is_empty(turn.txn, hooks);
 }
 
-/// Whether nobody will read more of it by what is known now.
-bool is_read(Reader& reader, const Debouncers& debouncers, std::string_view space, const std::string& id) {
-  auto key = debouncers.in(std::string(space)).key(reader, kDebouncer, id);
-  return !key || key->status == KeyStatus::kIdle;
+/// Whether nobody will read more of it by what is known now. It is asked for sessions that have come up, and must fail
+/// for none of them, or nobody would look after all others.
+bool is_read(Reader& reader, std::string_view space, const std::string& id) {
+  return debounce::is_idle(reader, {std::string(space), std::string(kDebouncer), id});
 }
 
 /// One that went on right now would be seen to in this very turn, for ever.
@@ -157,8 +159,7 @@ std::int64_t due_after(const Tending& turn, bool all, std::optional<WallTime> ne
   return !all ? soonest : next ? std::max(to_ms(*next), soonest) : 0;
 }
 
-void tend_session(Tending& turn, const Debouncers& debouncers, std::string_view space, const std::string& id,
-                  std::int64_t due) {
+void tend_session(Tending& turn, std::string_view space, const std::string& id, std::int64_t due) {
   Transaction& txn = turn.txn;
   const WallTime now = turn.now;
   Bytes key = session_key(space, id);
@@ -169,7 +170,7 @@ void tend_session(Tending& turn, const Debouncers& debouncers, std::string_view 
   WallTime heard = from_ns(session->updated);
   std::optional<WallTime> next;
   if (heard + kIdleTime <= now) {
-    bool empty = said_nothing(txn, space, *session), all_read = is_read(txn, debouncers, space, id);
+    bool empty = said_nothing(txn, space, *session), all_read = is_read(txn, space, id);
     if (!session->favourite && (heard + kSessionsKept <= now || (empty && all_read)))
       return remove_session(txn, space, id, *session, now);
     if (!all_read) next = now + kIdleTime;
@@ -194,7 +195,7 @@ void tend_nobody(Tending& turn, std::string_view space, std::int64_t due) {
 }
 
 /// Those of which something is due, as many as one turn sees to.
-void tend_due(Tending& tending, const Debouncers& debouncers, DueTurn& turn) {
+void tend_due(Tending& tending, DueTurn& turn) {
   Transaction& txn = tending.txn;
   for (const Row& row : txn.get_range(tuple::extensions(timetable()), {.limit = kSessionsAtOnce + 1})) {
     if (tending.spent()) break;
@@ -210,14 +211,14 @@ void tend_due(Tending& tending, const Debouncers& debouncers, DueTurn& turn) {
     else if (const auto& [due, space, id] = *place; id == kNobody)
       tend_nobody(tending, space, due);
     else
-      tend_session(tending, debouncers, space, id, due);
+      tend_session(tending, space, id, due);
   }
   turn.more = turn.acted;
 }
 
 }  // namespace
 
-DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now, const SayDamaged& say) {
+DueTurn tend(Transaction& txn, WallTime now, const SayDamaged& say) {
   DueTurn turn;
   Tending tending{txn, now};
   Bytes gone = gone_sessions();
@@ -227,7 +228,7 @@ DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now, const
     if (!which || remove_some(tending, std::get<0>(*which), std::get<1>(*which))) txn.clear(first[0].key);
     turn.more = true;
   } else {
-    tend_due(tending, debouncers, turn);
+    tend_due(tending, turn);
   }
   if (!tending.damaged.empty() && say)
     turn.committed = [say, damaged = std::move(tending.damaged)] {
