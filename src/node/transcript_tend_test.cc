@@ -177,6 +177,23 @@ TEST_F(TranscriptTend, ManyRowsGoInSeveralTurns) {  // WORK-U14
   EXPECT_EQ(row_count(), 0U);
 }
 
+TEST_F(TranscriptTend, MessagesThatStayKeepNoOldHooksFromGoing) {  // WORK-U14
+  talk();
+  advance(4 * kDay);
+  hook("PreToolUse");
+  std::string lines;
+  for (int i = 0; i < 1'300; ++i) lines += user("u" + std::to_string(i), "x", 4 * kDay + i * 1min);
+  write(path(), lines);
+  advance(1h);
+  // Held, it is tended by hand: who tends it in vain would do so every millisecond.
+  node->hold();
+  advance(3 * kDay);
+  for (int turns = 0; turns < 3; ++turns) change([&](Transaction& txn) { tend(txn, node->now()); });
+  EXPECT_THAT(hooks(), ElementsAre(hook_text("PreToolUse")));
+  EXPECT_EQ(bodies().size(), 1'300U - 61) << "one for each minute of the hour, and the first";
+  EXPECT_EQ(session()->row.due, to_ms(kStart + 7 * kDay + 61min)) << "when the next message goes";
+}
+
 TEST_F(TranscriptTend, OneTurnSeesToSoManyRowsOfAllSessions) {  // WORK-U14
   constexpr std::size_t kEach = 400;
   for (std::string id : {"a", "b", "c", "d", "e"}) {

@@ -102,6 +102,16 @@ bool remove_some(Tending& turn, std::string_view space, std::uint64_t number) {
   return is_empty(turn.txn, all);
 }
 
+/// When the first message of a range goes; nothing if there is none.
+std::optional<WallTime> first_goes(Tending& turn, BytesView messages, const KeyRange& range) {
+  auto first = turn.txn.get_range(range, {.limit = 1});
+  if (first.empty()) return std::nullopt;
+  auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(messages, first[0].key);
+  // A key that nobody could have written is no message.
+  if (!place) turn.txn.clear(first[0].key);
+  return place ? plus(from_ns(std::get<0>(*place)), kMessagesKept) : turn.now;
+}
+
 /// Those of a transcript that was old when it was first heard of are as new as the session.
 bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& session, std::optional<WallTime>& next) {
   if (session.favourite) return true;
@@ -110,13 +120,11 @@ bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& se
     return true;
   }
   Bytes data = data_key(space, session.number), messages = messages_key(data);
-  for (const Row& row : turn.page(tuple::extensions(messages))) {
-    auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(messages, row.key);
-    WallTime goes = place ? from_ns(std::get<0>(*place)) + kMessagesKept : turn.now;
-    if (goes > turn.now) {
-      next = earlier(next, goes);
-      return true;
-    }
+  const KeyRange all = tuple::extensions(messages);
+  // None but those that go are read: what is paid for those that stay would be missing for whatever comes after them,
+  // in every turn.
+  const Bytes young = tuple::extensions(tuple::pack_onto(messages, to_ns(turn.now - kMessagesKept))).end;
+  for (const Row& row : turn.page({all.begin, young})) {
     // With what its tools answered.
     for (const ToolRow& tool : forget_message(turn, space, session.number, row).tools) {
       turn.txn.clear(result_key(data, answer_of(turn.txn, data, tool)));
@@ -125,7 +133,9 @@ bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& se
       turn.pay(0);
     }
   }
-  return is_empty(turn.txn, tuple::extensions(messages));
+  if (!is_empty(turn.txn, {all.begin, young})) return false;
+  next = earlier(next, first_goes(turn, messages, {young, all.end}));
+  return true;
 }
 
 bool old_hooks_go(Tending& turn, std::string_view space, std::uint64_t number, std::optional<WallTime>& next) {
