@@ -65,7 +65,9 @@ Value view_json(const transcript::SessionView& view) {
 }
 
 Value tool_json(const transcript::ToolRow& tool, const std::optional<transcript::ResultRow>& result) {
-  Value::Map out{{"id", tool.id}, {"name", tool.name}, {"input", Value::from_json(tool.input).value_or(Value())}};
+  Value::Map out{{"id", tool.id}, {"name", tool.name}};
+  // Numbers that are too large, say, and what is not even JSON, are better than nothing as a text.
+  out.emplace("input", Value::from_json(tool.input).value_or(Value(tool.input)));
   out.emplace("output", result ? Value(result->output) : Value());
   out.emplace("is_error", result && result->is_error);
   out.emplace("cut", result && result->cut);

@@ -82,6 +82,11 @@ TEST_F(TranscriptHook, WhatCannotBeUnderstoodIsKeptAndChangesNothing) {  // WORK
                        "{}",
                        "null",
                        R"({"a":1}{"b"})",
+                       R"({"session_id":"s","hook_event_name":"Stop")",
+                       R"({"session_id":"s","hook_event_name":"Stop","tool_input":{"a":[1,)",
+                       R"({"session_id":"s","hook_event_name":"Stop","prompt":"cut)",
+                       R"({"session_id":"s" "hook_event_name":"Stop"})",
+                       R"({"session_id":"s","prompt":"\x"})",
                        R"({"session_id":7})"};
   for (const std::string& text : wrong) EXPECT_EQ(send(text), Taken::kNew) << text;
   EXPECT_EQ(hooks_of(0), wrong);
@@ -89,6 +94,32 @@ TEST_F(TranscriptHook, WhatCannotBeUnderstoodIsKeptAndChangesNothing) {  // WORK
   EXPECT_THAT(log.entries().at(6), HasSubstr("a hook was refused: it has no session_id"));
   EXPECT_EQ(log.entries().size(), wrong.size());
   EXPECT_THAT(node->debouncers().keys(kDebouncer).value(), IsEmpty());
+}
+
+TEST_F(TranscriptHook, WhatNobodyAsksForMayHoldAnyJson) {  // WORK-U1, WORK-U2
+  write(path(), "");
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& any :
+       {std::string("123456789012345678901234567890"), std::string("1e309"), deep, std::string(R"({"a":1,"a":2})"),
+        std::string(R"({"$bytes":7})"), std::string(R"("\ud83d")"), std::string(R"([{"session_id":"no"}])")}) {
+    hook("UserPromptSubmit", {{"prompt", "x"}});
+    advance(2s);
+    std::string text = hook_text("Stop", {{"transcript_path", path()}});
+    text.insert(1, R"("tool_input":)" + any + R"(,"tool_response":{"in":)" + any + "},");
+    ASSERT_EQ(send(text), Taken::kNew);
+    EXPECT_EQ(status(), "done") << any.substr(0, 100);
+    EXPECT_TRUE(window()) << any.substr(0, 100);
+    EXPECT_EQ(hooks().back(), text);
+  }
+  EXPECT_THAT(log.entries(), IsEmpty());
+  EXPECT_THAT(hooks_of(0), IsEmpty());
+}
+
+TEST_F(TranscriptHook, OfAFieldThatIsThereTwiceTheLastCounts) {  // WORK-U2
+  ASSERT_EQ(send(R"({"session_id":"a","hook_event_name":"Stop","session_id":"b","hook_event_name":"SessionEnd"})"),
+            Taken::kNew);
+  EXPECT_THAT(session_ids(), ElementsAre("b"));
+  EXPECT_EQ(status("b"), "ended");
 }
 
 TEST_F(TranscriptHook, OfNobodyTheLastThousandAreKept) {  // WORK-U2

@@ -29,7 +29,9 @@ struct ToolResult {
 
 struct ToolCall {
   std::string id = {}, name = {};
-  std::string input = {};  ///< Always valid JSON: as it was written, or null if there was none or it was not sound.
+  /// As it was written, with the halves of surrogate pairs replaced: JSON, but not always such that a Value could be
+  /// made of it. "null" if there was none.
+  std::string input = "null";
   std::optional<ToolResult> answer = {};  ///< That of a later entry, if both are stored together; see Batch::add.
 };
 

@@ -114,7 +114,7 @@ struct PromptRow {
 struct ToolRow {
   std::string id;
   std::string name;
-  /// JSON.
+  /// See ToolCall.
   std::string input;
   /// Its answer, if that was stored with it, or 0; see answer_of.
   std::uint64_t result = 0;
