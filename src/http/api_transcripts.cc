@@ -4,6 +4,8 @@
 #include "http/daemon.h"
 #include "http/event_json.h"
 #include "http/units.h"
+#include "store/report.h"
+#include "store/store_access.h"
 
 namespace perdure::http {
 namespace {
@@ -22,6 +24,15 @@ void take_hook(Daemon& daemon, const CallPtr& call, Done done) {
   Transcripts& transcripts = daemon.node.transcripts();
   const std::string* key = call->header("Idempotency-Key");
   auto hook = transcripts.read(std::move(call->exchange().request().body), key ? *key : "");
+  if (const std::string* time = call->header("Perdure-Hook-Time")) {
+    auto came = transcript::came_at(*time, transcripts.clock().now());
+    if (came)
+      hook.came = *came;
+    else
+      log(StoreAccess::impl(daemon.node.store()).options(), LogLevel::kWarning, "transcript",
+          "the time of a hook is none, and it counts as of now: " + came.error().message,
+          {{"space", call->space()}, {"session", hook.session}});
+  }
   transcripts.take_async(call->space(), std::move(hook),
                          [done = std::move(done)](const auto& taken) mutable { done(go_on(taken)); });
 }

@@ -336,6 +336,31 @@ TEST_F(TranscriptHook, ThatWasSpooledUndoesNothingThatIsNewer) {  // WORK-U1
   EXPECT_EQ(status("newer"), "started") << "it started later";
 }
 
+TEST_F(TranscriptHook, TheTimeThatASenderGivesIsTakenIfItCanBe) {  // WORK-U1
+  const WallTime now = kStart + 1h;
+  EXPECT_EQ(came_at("2026-03-01T00:59:59.250Z", now).value(), now - 750ms);
+  EXPECT_EQ(came_at("2026-03-01T00:59:00Z", now).value(), now - 1min);
+  EXPECT_EQ(came_at("2026-03-01T01:58:59+01:00", now).value(), now) << "more than a minute ago";
+  EXPECT_EQ(came_at("1700-01-01T00:00:00Z", now).value(), now);
+  EXPECT_EQ(came_at("2026-03-01T01:00:00.001Z", now).value(), now) << "not yet";
+  for (std::string_view bad : {"", "now", "1772326800", "2026-03-01"})
+    EXPECT_EQ(code_of(came_at(bad, now)), ErrorCode::kInvalidArgument) << bad;
+}
+
+TEST_F(TranscriptHook, ThatWasOvertakenUndoesNothingThatIsNewer) {  // WORK-U1, WORK-U4
+  advance(1s);
+  late_hook("UserPromptSubmit", kStart + 20ms, {{"prompt", "asked"}});
+  late_hook("SessionStart", kStart + 10ms);
+  EXPECT_EQ(status(), "active");
+  late_hook("Stop", kStart + 40ms);
+  late_hook("PostToolUse", kStart + 30ms);
+  EXPECT_EQ(status(), "done");
+  append(path(), user("u1", "asked", 20ms) + assistant("a1", "yes", 25ms));
+  advance(2s);
+  for (const Message& message : messages())
+    EXPECT_EQ(message.row.prompt, 1U) << "the prompt without a text is an earlier one, though it came later";
+}
+
 TEST_F(TranscriptHook, SessionsWithoutAProjectAreNotOneProject) {  // WORK-U5
   hook("SessionStart", {{"session_id", "first"}, {"cwd", ""}});
   hook("SessionStart", {{"session_id", "second"}, {"cwd", ""}});

@@ -149,6 +149,12 @@ void change_session(Transaction& txn, std::string_view space, SessionRow& sessio
 
 }  // namespace
 
+Result<WallTime> came_at(std::string_view text, WallTime now) {
+  auto came = parse_rfc3339(text);
+  if (!came) return came;
+  return *came < now - kSendingTime || *came > now ? now : *came;
+}
+
 Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots) {
   Hook hook{.text = std::move(text), .id = std::move(id), .type = "invalid"};
   // It becomes part of a key, and of a row.
