@@ -30,7 +30,7 @@ class Reading {
           const RunClock& now)
       : store_(store), job_(job), id_(std::move(id)), session_(session), entries_(progress.entries), now_(now) {}
 
-  /// Of a run that has died, or of a file that has changed under it. Before anything is read.
+  /// Of a run that has died, or of a file that has changed under it. Nothing may be under way.
   Result<void> cancel_old_bookings() {
     for (bool more = true; more;) {
       auto done = store_.transact([&](Transaction& txn) {
@@ -85,13 +85,19 @@ class Reading {
   /// Books the uuids of the next stretch, if it is a long one and the one before is stored.
   Result<void> book_ahead(LineReader& lines) {
     const Position here = lines.position();
-    if ((ahead_ && here.offset < ahead_->end) || lines.left() < kLongBytes) return {};
+    const std::uint64_t restarts = lines.restarts();
+    if (ahead_ && restarts == ahead_restarts_ && here.offset < ahead_->end) return {};
+    if (auto closed = close_stretch(); !closed) return closed;
+    if (lines.left() < kLongBytes) return {};
     if (auto stored = wait(); !stored) return stored;
     const std::size_t at_once = store_.limits().transaction_bytes_max / kBookedBytes;
     auto stretch = read_ahead(lines, entries_, kBookingsMax * at_once, oldest_kept(session_, now_()));
     if (!stretch) return std::unexpected(std::move(stretch.error()));
     lines.go_back(here);
+    // It is of a file that is another one by now.
+    if (lines.restarts() != restarts) return {};
     ahead_ = std::make_shared<const Stretch>(std::move(*stretch));
+    ahead_restarts_ = restarts;
     const auto order = ahead_->sorted();
     for (std::size_t i = 0; i < order.size(); i += at_once) {
       auto which = std::span(order).subspan(i, std::min(at_once, order.size() - i));
@@ -100,6 +106,15 @@ class Reading {
       if (auto done = before ? before->take() : Result<void>(); !done) return done;
     }
     return wait();
+  }
+
+  /// Reading is behind the stretch. If the file has changed since it was read ahead, and had fewer entries there, the
+  /// list of what was booked is still there, and would be written over by the next.
+  Result<void> close_stretch() {
+    auto ahead = std::exchange(ahead_, nullptr);
+    if (!ahead || entries_ >= ahead->last()) return {};
+    if (auto stored = wait(); !stored) return stored;
+    return cancel_old_bookings();
   }
 
   Pending start_booking(std::vector<std::uint32_t> which, std::size_t place) {
@@ -151,6 +166,8 @@ class Reading {
   /// How many are in what was read.
   std::uint64_t entries_;
   std::shared_ptr<const Stretch> ahead_;
+  /// Of the reader, when it was read.
+  std::uint64_t ahead_restarts_ = 0;
   const RunClock& now_;
   Pending pending_;
 };
