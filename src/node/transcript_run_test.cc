@@ -320,7 +320,18 @@ TEST_F(TranscriptRun, LinesThatAreOfNoUseAreSkipped) {  // WORK-U7, WORK-U8
                      line("system", "y", "\"x\"", 1s) + user("u1", "kept"));
   advance(2s);
   EXPECT_THAT(bodies(), ElementsAre("kept"));
-  EXPECT_THAT(log.entries(), IsEmpty());
+  EXPECT_THAT(log.entries(), ElementsAre("lines were passed over: 2 malformed, 0 longer than 16 MiB"));
+  run_again();
+  EXPECT_EQ(log.entries().size(), 1U) << "once for each";
+}
+
+TEST_F(TranscriptRun, LinesThatAreTooLongAreCountedInTheLog) {  // WORK-U7
+  ask();
+  write(path(), user("u1", "one") + std::string(kLineBytesMax + 1, 'x') + "\n" + user("u2", "two", 2s));
+  advance(2s);
+  EXPECT_THAT(bodies(), ElementsAre("one", "two"));
+  EXPECT_EQ(session()->progress.bytes_read, 2 * fs::file_size(path())) << "read ahead, and then read";
+  EXPECT_THAT(log.entries(), ElementsAre("lines were passed over: 0 malformed, 1 longer than 16 MiB"));
 }
 
 TEST_F(TranscriptRun, AFileThatIsRewrittenWhileItIsReadIsReadFromItsBeginning) {  // WORK-B10

@@ -194,7 +194,7 @@ bool EntryReader::Parsers::scan(std::string_view line, Found& found) {
 
 Entry EntryReader::Parsers::title_of(const Found& found) const {
   Entry entry{.kind = Entry::Kind::kTitle};
-  if (!append_item(found.title, entry.title)) return skipped("malformed");
+  if (!append_item(found.title, entry.title)) return skipped(kMalformed);
   if (entry.title.empty()) return skipped("nothing to keep");
   return entry;
 }
@@ -202,7 +202,7 @@ Entry EntryReader::Parsers::title_of(const Found& found) const {
 Entry EntryReader::Parsers::message_of(Found found) const {
   Entry entry = std::move(found.entry);
   entry.is_user = found.type == "user";
-  if (!read_id(found.uuid, entry.uuid)) return skipped("malformed");
+  if (!read_id(found.uuid, entry.uuid)) return skipped(kMalformed);
   if (entry.uuid.empty()) return skipped("no uuid");
   if (entry.is_user) {
     // Text that comes in items was not typed by anybody.
@@ -231,7 +231,7 @@ Entry EntryReader::read(std::string_view line) {
   bool sound = parsers_->scan(line, found);
   Entry entry;
   if (!sound)
-    entry = skipped("malformed");
+    entry = skipped(kMalformed);
   else if (found.type == "custom-title")
     entry = parsers_->title_of(found);
   else if (found.type == "user" || found.type == "assistant")

@@ -53,14 +53,18 @@ class Reading {
       batch->before = entries_;
       batch->ahead = ahead_;
       bool end = false;
-      const std::uint64_t begun = lines.bytes_read();
+      const std::uint64_t begun = lines.bytes_read(), too_long = lines.long_lines();
       // A place is stored now and then also while there is nothing to keep, and the loss of the claim is noticed.
       while (!end && !batch->full() && lines.bytes_read() - begun < kBytesAtOnce) {
         auto line = lines.next();
         if (!line) return leave(std::move(line.error()));
         end = !*line;
-        if (!end) batch->add(entries.read(**line));
+        if (end) continue;
+        Entry entry = entries.read(**line);
+        malformed_ += entry.why == kMalformed;
+        batch->add(std::move(entry));
       }
+      too_long_ += lines.long_lines() - too_long;
       batch->position = lines.position();
       batch->bytes_read = lines.bytes_read() - std::exchange(counted, lines.bytes_read());
       entries_ += batch->entries.size();
@@ -71,6 +75,13 @@ class Reading {
     }
     if (auto stored = wait(); !stored) return std::unexpected(std::move(stored.error()));
     return Value::Map{{"bytes", lines.bytes_read()}};
+  }
+
+  /// Of the lines that it could not make sense of, for the log; empty if there were none.
+  std::string passed_over() const {
+    if (malformed_ + too_long_ == 0) return {};
+    return "lines were passed over: " + std::to_string(malformed_) + " malformed, " + std::to_string(too_long_) +
+           " longer than 16 MiB";
   }
 
  private:
@@ -170,6 +181,7 @@ class Reading {
   std::uint64_t ahead_restarts_ = 0;
   const RunClock& now_;
   Pending pending_;
+  std::uint64_t malformed_ = 0, too_long_ = 0;
 };
 
 }  // namespace
@@ -211,7 +223,9 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
   Reading reading(store, job, id, session, progress, now);
   if (has_bookings)
     if (auto cancelled = reading.cancel_old_bookings(); !cancelled) return std::unexpected(cancelled.error());
-  return reading.read(lines);
+  auto read = reading.read(lines);
+  if (std::string lines_passed = reading.passed_over(); !lines_passed.empty()) say(lines_passed, id);
+  return read;
 }
 
 }  // namespace perdure::transcript
