@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/rfc3339.h"
 #include "cli/commands.h"
 #include "http/hook_spools.h"
 #include "perdure/uuid.h"
@@ -41,9 +42,11 @@ class Hook {
   Hook(Context& context, const Arguments& arguments) : context_(context), arguments_(arguments) {}
 
   void run() {
+    // Before it is read: by this, hooks that overtake each other are put in order.
+    const WallTime came = wall_now();
     std::string text = read_all();
     if (text.empty()) return warn("there was no hook event on stdin");
-    hook_ = {make_uuid(), context_.space(), std::move(text), wall_now()};
+    hook_ = {make_uuid(), context_.space(), std::move(text), came};
     if (!tell_daemon()) spool();
   }
 
@@ -72,6 +75,7 @@ class Hook {
     Target target = {context_.space(), "transcripts", "hooks"};
     Call call = {.method = "POST", .target = target.text(), .body = hook_.hook};
     call.headers.add("Idempotency-Key", hook_.id);
+    call.headers.add("Perdure-Hook-Time", format_rfc3339(hook_.at));
     auto answer = (*client)->send(context_.daemon().request_of(call), kAnswerTimeout);
     if (answer && answer->status >= 200 && answer->status <= 299) return true;
     warn(answer ? failure_of(*answer).message : answer.error().message);

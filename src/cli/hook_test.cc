@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/rfc3339.h"
 #include "cli/cli_test_world.h"
 #include "http/hook_spools.h"
 #include "perdure/uuid.h"
@@ -68,6 +69,16 @@ TEST_F(CliHook, TheEventIsForwardedByteByByte) {
   EXPECT_TRUE(spooled().empty());
   hook({"--url", url()});
   EXPECT_NE(*server.requests().at(1).headers.find("Idempotency-Key"), *request.headers.find("Idempotency-Key"));
+}
+
+// WORK-U1: by it, the daemon puts hooks in order that overtake each other.
+TEST_F(CliHook, TheDaemonIsToldWhenTheEventCame) {
+  HttpTestServer server([](const Request&, Wire&) { return Response{503, {}, "{}"}; }, socket());
+  hook({"--url", url()});
+  auto all = spooled();
+  ASSERT_EQ(all.size(), 1u);
+  ASSERT_TRUE(server.requests().at(0).headers.find("Perdure-Hook-Time"));
+  EXPECT_EQ(*server.requests()[0].headers.find("Perdure-Hook-Time"), format_rfc3339(all[0].at));
 }
 
 TEST_F(CliHook, WhatADaemonRefusesIsSpooledUnderTheSameId) {

@@ -20,6 +20,14 @@ class DebounceRuns : public DebounceSimFixture {
     return transact(
         [&, &home = queue()](Transaction& txn) { home.fail(txn, run.event.id, *run.event.token, error, options); });
   }
+  static Place place(const std::string& key) { return {"default", "save", key}; }
+  void damage(const Bytes& row) {
+    ASSERT_TRUE(transact([&](Transaction& txn) {
+      SystemAccess access(txn);
+      ASSERT_TRUE(txn.get(row));
+      txn.set(row, "damaged");
+    }));
+  }
 };
 
 TEST_F(DebounceRuns, AHandlerSeesWhatItRunsFor) {
@@ -272,16 +280,70 @@ TEST_F(DebounceRuns, TheStateOfAKeySaysWhoRunsIt) {
 }
 
 // One row that cannot be read must not keep all other windows of the store from firing.
-TEST_F(DebounceRuns, AWindowThatCannotBeReadIsLeftAndTheOthersFire) {
-  ASSERT_TRUE(set("save", {.quiet = 100ms}));
+TEST_F(DebounceRuns, AWindowThatCannotBeRunIsLeftAndTheOthersFire) {
+  ASSERT_TRUE(set("save", {.quiet = 100ms, .payload = Payload::kFirst}));
   touch("save", "broken", 1);
-  ASSERT_TRUE(transact([](Transaction& txn) {
-    SystemAccess access(txn);
-    txn.set(latest_key(content_key(Place{"default", "save", "broken"}.prefix())), "short");
-  }));
+  damage(payload_key(content_key(place("broken").prefix())));
   for (int i = 0; i < 10; ++i) touch("save", "k" + std::to_string(i), i);
   EXPECT_TRUE(sim_.run_until([&] { return fired("save") == 10; }, 30s));
   ASSERT_TRUE(transact([&, &home = on()](Transaction& txn) { home.cancel(txn, "save", "broken"); }));
+}
+
+// WORK-U11: it does not fire, and the next touch opens another. WORK-B5: what was touched in it is run for then.
+TEST_F(DebounceRuns, AWindowThatCannotBeReadIsOpenedAnewByTheNextTouch) {
+  ASSERT_TRUE(set("save", {.quiet = 100ms}));
+  for (bool is_late : {false, true})
+    for (const Bytes& part : {window_key(place("a").prefix()), latest_key(content_key(place("a").prefix()))}) {
+      touch("save", "a", 1);
+      damage(part);
+      if (is_late) {
+        sim_.run_for(5s);
+        EXPECT_EQ(fired("save"), 0U);
+        EXPECT_EQ(state("save", "a").status, KeyStatus::kIdle);
+      }
+      touch("save", "a", 2);
+      touch("save", "a", 3);
+      auto run = take_run("save");
+      ASSERT_TRUE(run);
+      EXPECT_EQ(payload_of(*run), Value(3));
+      end_run(*run);
+      sim_.run_for(1s);
+      EXPECT_EQ(fired("save"), 0U) << "once for all of them";
+    }
+}
+
+// WORK-U11, WORK-25.
+TEST_F(DebounceRuns, AWindowBehindARunThatCannotBeReadDoesNotKeepTheKey) {
+  ASSERT_TRUE(set("save", {.quiet = 100ms}));
+  touch("save", "a", 1);
+  auto first = take_run("save");
+  ASSERT_TRUE(first);
+  touch("save", "a", 2);
+  sim_.run_for(1s);
+  damage(window_key(place("a").prefix()));
+  end_run(*first);
+  sim_.run_for(1s);
+  EXPECT_EQ(fired("save"), 0U);
+  touch("save", "a", 3);
+  auto second = take_run("save");
+  ASSERT_TRUE(second);
+  EXPECT_EQ(payload_of(*second), Value(3));
+  end_run(*second);
+}
+
+// WORK-U11: nor does it keep its debouncer from being removed, and the other keys from being listed.
+TEST_F(DebounceRuns, AWindowThatCannotBeReadIsCancelled) {
+  ASSERT_TRUE(set("save", {.quiet = 100ms}));
+  touch("save", "a", 1);
+  touch("save", "b", 1);
+  damage(window_key(place("a").prefix()));
+  auto keys = sim_.read([&, &home = on()](Reader& reader) { return home.keys(reader, "save"); });
+  ASSERT_TRUE(keys);
+  EXPECT_EQ(keys->size(), 1U);
+  bool cancelled = false;
+  ASSERT_TRUE(transact([&, &home = on()](Transaction& txn) { cancelled = home.cancel(txn, "save", "a"); }));
+  EXPECT_TRUE(cancelled);
+  EXPECT_TRUE(sim_.run_until([&] { return fired("save") == 1; }, 5s));
 }
 
 }  // namespace

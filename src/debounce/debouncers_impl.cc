@@ -56,8 +56,9 @@ DebouncersImpl::DebouncersImpl(Store& store)
 DebouncersImpl::Loop::Turn DebouncersImpl::turn(Transaction& txn, WallTime now) {
   if (held_) return {};
   Bytes current;
+  std::vector<debounce::Place> damaged;
   debounce::TurnOptions options{
-      .fresh_id = [this] { return fresh_id(); }, .most = 0, .skipped = {}, .current = &current};
+      .fresh_id = [this] { return fresh_id(); }, .most = 0, .skipped = {}, .current = &current, .damaged = &damaged};
   {
     MutexLock lock(mutex_);
     options.most = most_;
@@ -73,12 +74,20 @@ DebouncersImpl::Loop::Turn DebouncersImpl::turn(Transaction& txn, WallTime now) 
     }
   } keep{*this, current};
   Loop::Turn turn = debounce::take_turn(txn, options, now);
-  if (options.most < kRowsAtOnce)
-    turn.committed = [this] {
-      MutexLock lock(mutex_);
-      most_ = std::min(most_ * 2, kRowsAtOnce);
-    };
+  if (options.most < kRowsAtOnce || !damaged.empty())
+    turn.committed = [this, damaged = std::move(damaged)] { turn_committed(damaged); };
   return turn;
+}
+
+void DebouncersImpl::turn_committed(const std::vector<debounce::Place>& damaged) {
+  {
+    MutexLock lock(mutex_);
+    most_ = std::min(most_ * 2, kRowsAtOnce);
+  }
+  for (const debounce::Place& place : damaged)
+    log(StoreAccess::impl(store_).options(), LogLevel::kError, "debounce",
+        "a window cannot be read, and does not fire; the next touch opens another",
+        {{"space", place.space}, {"debouncer", place.name}, {"key", place.key}});
 }
 
 void DebouncersImpl::turn_failed(const Error& error) {

@@ -68,6 +68,7 @@ class DebouncersImpl : public StorePart<DebouncersImpl>, public TimedPart {
 
   Loop::Turn turn(Transaction& txn, WallTime now) PERDURE_EXCLUDES(mutex_);
   void turn_failed(const Error& error) PERDURE_EXCLUDES(mutex_);
+  void turn_committed(const std::vector<debounce::Place>& damaged) PERDURE_EXCLUDES(mutex_);
   Uuid fresh_id();
   void send(const std::string& name, const debounce::Place& place, Waiting touches) PERDURE_EXCLUDES(mutex_);
   void sent(const std::string& name, std::vector<TouchDone> done, Result<Window> result) PERDURE_EXCLUDES(mutex_);

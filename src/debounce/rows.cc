@@ -113,8 +113,8 @@ std::optional<DebouncerRow> read_debouncer(Reader& reader, std::string_view spac
 
 std::optional<WindowRow> read_window(Reader& reader, BytesView prefix) {
   auto value = reader.get(window_key(prefix));
-  if (!value) return std::nullopt;
-  return queue::readable(reader, WindowRow::decode(*value));
+  auto row = value ? WindowRow::decode(*value) : damaged("a window");
+  return row ? std::optional(*row) : std::nullopt;
 }
 
 }  // namespace perdure::debounce

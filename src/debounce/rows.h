@@ -126,7 +126,8 @@ struct LatestRow {
   static Result<LatestRow> decode(BytesView value);
 };
 
-/// These need system access, and leave the body if the row is damaged.
+/// These need system access. A debouncer whose row is damaged leaves the body; a window whose row is damaged is none,
+/// and the next touch writes it anew.
 std::optional<DebouncerRow> read_debouncer(Reader& reader, std::string_view space, std::string_view name);
 std::optional<WindowRow> read_window(Reader& reader, BytesView prefix);
 

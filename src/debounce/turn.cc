@@ -52,8 +52,9 @@ class Turn {
     if (options_.current) *options_.current = row.key;
   }
 
-  void note(const Outcome& outcome) {
+  void note(const Place& place, const Outcome& outcome) {
     if (outcome.what != CameUp::kNothing) turn_.acted = true;
+    if (outcome.what == CameUp::kDamaged && options_.damaged) options_.damaged->push_back(place);
     bytes_ += outcome.bytes;
     if (outcome.next) turn_.next = std::min(turn_.next.value_or(WallTime::max()), wake_at(*outcome.next));
   }
@@ -71,8 +72,8 @@ class Turn {
       auto& [space, modifier, id] = *parts;
       Place place{space, modifier.substr(0, slash), modifier.substr(slash + 1)};
       if (seeded(SeededBug::kClearTheNewer)) cancel(txn_, place, now_);
-      note(row.value.empty() ? run_ended(txn_, place, id, options_.fresh_id(), now_)
-                             : run_again(txn_, place, id, row.value, options_.fresh_id(), now_));
+      note(place, row.value.empty() ? run_ended(txn_, place, id, options_.fresh_id(), now_)
+                                    : run_again(txn_, place, id, row.value, options_.fresh_id(), now_));
     }
   }
 
@@ -97,8 +98,10 @@ class Turn {
     for (const Row& window : windows) {
       if (is_full()) break;
       txn_.clear(window.key);
-      if (auto key = tuple::unpack_after<std::string>(held, window.key))
-        note(come_up(txn_, {space, name, std::get<0>(*key)}, std::nullopt, options_.fresh_id(), now_));
+      auto key = tuple::unpack_after<std::string>(held, window.key);
+      if (!key) continue;
+      Place place{space, name, std::get<0>(*key)};
+      note(place, come_up(txn_, place, std::nullopt, options_.fresh_id(), now_));
     }
     return !windows.empty();
   }
@@ -120,7 +123,8 @@ class Turn {
       }
       if (enough(seen_to++, options_.most)) return;
       begin(row);
-      note(come_up(txn_, {space, name, key}, due, options_.fresh_id(), now_));
+      Place place{space, name, key};
+      note(place, come_up(txn_, place, due, options_.fresh_id(), now_));
     }
   }
 

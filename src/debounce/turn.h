@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <set>
+#include <vector>
 
 #include "debounce/window.h"
 #include "session/due_loop.h"
@@ -18,6 +19,8 @@ struct TurnOptions {
   std::set<Bytes> skipped = {};
   /// The row that it sees to just now, for whoever wants to know at which one it failed.
   Bytes* current = nullptr;
+  /// Gets the windows that could not be read.
+  std::vector<Place>* damaged = nullptr;
 };
 
 /// Sees to runs that have ended, to debouncers that were unpaused, and to windows that have come up. `txn` has system

@@ -48,8 +48,9 @@ WallTime fires_at(const DebounceSettings& settings, const WindowRow& window, con
 Content read_content(Reader& reader, BytesView content_prefix, const WindowRow& window,
                      const DebounceSettings& settings) {
   Content content{.latest = window.first};
-  if (auto value = reader.get(latest_key(content_prefix)))
-    content.latest = std::max(window.first, queue::readable(reader, LatestRow::decode(*value)).time);
+  auto value = reader.get(latest_key(content_prefix));
+  auto latest = value ? LatestRow::decode(*value) : LatestRow{window.first, {}};
+  if (latest) content.latest = std::max(window.first, latest->time);
   content.count = static_cast<std::uint64_t>(decode_counter(reader.get(count_key(content_prefix))));
   if (settings.payload == Payload::kAll)
     content.bytes = static_cast<std::uint64_t>(decode_counter(reader.get(bytes_key(content_prefix))));
@@ -140,8 +141,9 @@ Value::List kept_payloads(Transaction& txn, BytesView content, const DebounceSet
   if (auto kept = txn.get(payload_key(content))) payloads.push_back(decode_payload(txn, *kept));
   for (const Row& row : txn.get_range(tuple::extensions(payloads_key(content))))
     payloads.push_back(decode_payload(txn, row.value));
-  auto latest = txn.get(latest_key(content));
-  Bytes last = latest ? queue::readable(txn, LatestRow::decode(*latest)).payload : Bytes();
+  auto value = txn.get(latest_key(content));
+  auto latest = value ? LatestRow::decode(*value) : LatestRow();
+  Bytes last = latest ? std::move(latest->payload) : Bytes();
   if (!last.empty() || payloads.empty()) payloads.push_back(decode_payload(txn, last));
   // Whoever wants one gets the first or the last of them.
   if (settings.payload == Payload::kFirst) payloads.resize(1);
@@ -190,6 +192,14 @@ std::size_t fire(Transaction& txn, const Place& place, const DebounceSettings& s
     close(txn, place, window);
   }
   return begin_run(txn, place, settings, std::move(value), fresh, now);
+}
+
+/// Whether the payload of the latest touch can be read, if that is the one to run for.
+bool has_latest(Reader& reader, BytesView content, const DebounceSettings& settings) {
+  if (settings.payload != Payload::kLast) return true;
+  auto value = reader.get(latest_key(content));
+  auto latest = value ? LatestRow::decode(*value) : LatestRow();
+  return latest && (latest->payload.empty() || Value::decode(latest->payload));
 }
 
 DueTime due_time(WallTime time) {
@@ -245,9 +255,9 @@ Window touch(Transaction& txn, const Place& place, std::span<const Bytes> payloa
 }
 
 bool cancel(Transaction& txn, const Place& place, WallTime now) {
-  auto window = read_window(txn, place.prefix());
-  if (!window) return false;
-  close(txn, place, *window);
+  if (!txn.get(window_key(place.prefix()))) return false;
+  // One that cannot be read goes as well; where the timetable has it, it comes up for nothing.
+  close(txn, place, read_window(txn, place.prefix()).value_or(WindowRow{}));
   txn.clear(place.held());
   note(txn, place, ChangeState::kCancelled, now);
   return true;
@@ -259,6 +269,7 @@ Outcome come_up(Transaction& txn, const Place& place, const std::optional<DueTim
   auto window = read_window(txn, prefix);
   // They are written together, so an entry without its window is damage.
   if (filed && (!window || window->due != filed)) txn.clear(place.due(*filed));
+  if (!window && txn.get(window_key(prefix))) return {CameUp::kDamaged};
   if (!window || window->due != filed) return {};
   auto debouncer = read_debouncer(txn, place.space, place.name);
   if (!debouncer) {
@@ -282,6 +293,11 @@ Outcome come_up(Transaction& txn, const Place& place, const std::optional<DueTim
     file(txn, place, *window, std::nullopt);
     if (!running) txn.set(place.held(), {});
     return {CameUp::kAside};
+  }
+  if (!has_latest(txn, content_key(prefix), settings)) {
+    close(txn, place, *window);
+    note(txn, place, ChangeState::kCancelled, now);
+    return {CameUp::kDamaged};
   }
   Outcome outcome{CameUp::kFired};
   const bool leading = leads(settings, *window);
@@ -333,6 +349,11 @@ Outcome run_again(Transaction& txn, const Place& place, const Uuid& id, BytesVie
   note(txn, place, ChangeState::kFired, now);
   outcome.bytes = begin_run(txn, place, debouncer->settings, std::move(value), fresh, now);
   return outcome;
+}
+
+bool is_idle(Reader& reader, const Place& place) {
+  Bytes prefix = place.prefix();
+  return !reader.get(window_key(prefix)) && !reader.get(run_key(prefix));
 }
 
 std::optional<Window> look_at(Reader& reader, const Place& place, const DebounceSettings& settings) {

@@ -38,6 +38,7 @@ enum class CameUp {
   kLater,    ///< It is filed for its due time.
   kAside,    ///< It is held, or behind a run.
   kClosed,   ///< It ended without a run.
+  kDamaged,  ///< It cannot be read, so there is no run: the next touch opens another, with what is left of it.
   kFired,
 };
 struct Outcome {
@@ -56,6 +57,9 @@ Outcome run_ended(Transaction& txn, const Place& place, const Uuid& id, const Uu
 /// `run` is the value of one that is to be run again; it was encoded for an event before.
 Outcome run_again(Transaction& txn, const Place& place, const Uuid& id, BytesView run, const Uuid& fresh, WallTime now);
 
+/// Whether the key has neither a window nor a run, by there being no rows of them: what is in them is not looked at, so
+/// this fails for no damage.
+bool is_idle(Reader& reader, const Place& place);
 /// The window that is open, as it is shown; nothing if there is none.
 std::optional<Window> look_at(Reader& reader, const Place& place, const DebounceSettings& settings);
 

@@ -4,6 +4,8 @@
 #include "http/daemon.h"
 #include "http/event_json.h"
 #include "http/units.h"
+#include "store/report.h"
+#include "store/store_access.h"
 
 namespace perdure::http {
 namespace {
@@ -22,6 +24,15 @@ void take_hook(Daemon& daemon, const CallPtr& call, Done done) {
   Transcripts& transcripts = daemon.node.transcripts();
   const std::string* key = call->header("Idempotency-Key");
   auto hook = transcripts.read(std::move(call->exchange().request().body), key ? *key : "");
+  if (const std::string* time = call->header("Perdure-Hook-Time")) {
+    auto came = transcript::came_at(*time, transcripts.clock().now());
+    if (came)
+      hook.came = *came;
+    else
+      log(StoreAccess::impl(daemon.node.store()).options(), LogLevel::kWarning, "transcript",
+          "the time of a hook is none, and it counts as of now: " + came.error().message,
+          {{"space", call->space()}, {"session", hook.session}});
+  }
   transcripts.take_async(call->space(), std::move(hook),
                          [done = std::move(done)](const auto& taken) mutable { done(go_on(taken)); });
 }
@@ -65,7 +76,9 @@ Value view_json(const transcript::SessionView& view) {
 }
 
 Value tool_json(const transcript::ToolRow& tool, const std::optional<transcript::ResultRow>& result) {
-  Value::Map out{{"id", tool.id}, {"name", tool.name}, {"input", Value::from_json(tool.input).value_or(Value())}};
+  Value::Map out{{"id", tool.id}, {"name", tool.name}};
+  // Numbers that are too large, say, and what is not even JSON, are better than nothing as a text.
+  out.emplace("input", Value::from_json(tool.input).value_or(Value(tool.input)));
   out.emplace("output", result ? Value(result->output) : Value());
   out.emplace("is_error", result && result->is_error);
   out.emplace("cut", result && result->cut);

@@ -1,4 +1,5 @@
 // Hooks of coding sessions: what each of them makes of its session, and what is kept of it.
+#include "debounce/rows.h"
 #include "node/transcript_test_util.h"
 
 namespace perdure::transcript {
@@ -81,6 +82,11 @@ TEST_F(TranscriptHook, WhatCannotBeUnderstoodIsKeptAndChangesNothing) {  // WORK
                        "{}",
                        "null",
                        R"({"a":1}{"b"})",
+                       R"({"session_id":"s","hook_event_name":"Stop")",
+                       R"({"session_id":"s","hook_event_name":"Stop","tool_input":{"a":[1,)",
+                       R"({"session_id":"s","hook_event_name":"Stop","prompt":"cut)",
+                       R"({"session_id":"s" "hook_event_name":"Stop"})",
+                       R"({"session_id":"s","prompt":"\x"})",
                        R"({"session_id":7})"};
   for (const std::string& text : wrong) EXPECT_EQ(send(text), Taken::kNew) << text;
   EXPECT_EQ(hooks_of(0), wrong);
@@ -88,6 +94,32 @@ TEST_F(TranscriptHook, WhatCannotBeUnderstoodIsKeptAndChangesNothing) {  // WORK
   EXPECT_THAT(log.entries().at(6), HasSubstr("a hook was refused: it has no session_id"));
   EXPECT_EQ(log.entries().size(), wrong.size());
   EXPECT_THAT(node->debouncers().keys(kDebouncer).value(), IsEmpty());
+}
+
+TEST_F(TranscriptHook, WhatNobodyAsksForMayHoldAnyJson) {  // WORK-U1, WORK-U2
+  write(path(), "");
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& any :
+       {std::string("123456789012345678901234567890"), std::string("1e309"), deep, std::string(R"({"a":1,"a":2})"),
+        std::string(R"({"$bytes":7})"), std::string(R"("\ud83d")"), std::string(R"([{"session_id":"no"}])")}) {
+    hook("UserPromptSubmit", {{"prompt", "x"}});
+    advance(2s);
+    std::string text = hook_text("Stop", {{"transcript_path", path()}});
+    text.insert(1, R"("tool_input":)" + any + R"(,"tool_response":{"in":)" + any + "},");
+    ASSERT_EQ(send(text), Taken::kNew);
+    EXPECT_EQ(status(), "done") << any.substr(0, 100);
+    EXPECT_TRUE(window()) << any.substr(0, 100);
+    EXPECT_EQ(hooks().back(), text);
+  }
+  EXPECT_THAT(log.entries(), IsEmpty());
+  EXPECT_THAT(hooks_of(0), IsEmpty());
+}
+
+TEST_F(TranscriptHook, OfAFieldThatIsThereTwiceTheLastCounts) {  // WORK-U2
+  ASSERT_EQ(send(R"({"session_id":"a","hook_event_name":"Stop","session_id":"b","hook_event_name":"SessionEnd"})"),
+            Taken::kNew);
+  EXPECT_THAT(session_ids(), ElementsAre("b"));
+  EXPECT_EQ(status("b"), "ended");
 }
 
 TEST_F(TranscriptHook, OfNobodyTheLastThousandAreKept) {  // WORK-U2
@@ -136,6 +168,34 @@ TEST_F(TranscriptHook, ADebouncerThatSomebodyRemovedIsMadeAgain) {  // WORK-1
   ASSERT_TRUE(node->debouncers().remove(kDebouncer));
   hook("PreToolUse");
   EXPECT_TRUE(window());
+}
+
+TEST_F(TranscriptHook, WritesAMarkerAnewThatCannotBeRead) {  // WORK-U11
+  const Bytes prefix = debounce::Place{"default", std::string(kDebouncer), "s"}.prefix();
+  hook("UserPromptSubmit", {{"prompt", "x"}});
+  advance(2s);
+  Texts said;
+  for (const Bytes& part : {debounce::window_key(prefix), debounce::latest_key(debounce::content_key(prefix))}) {
+    auto say = [&] {
+      said.push_back(std::to_string(said.size()));
+      append(path(), user(said.back(), said.back(), 1s * said.size()));
+      hook("PreToolUse");
+      change([&](Transaction& txn) { txn.set(part, "damaged"); });
+    };
+    say();
+    advance(1s);
+    hook("PostToolUse");
+    if (HasFatalFailure()) return;
+    advance(2s);
+    EXPECT_EQ(bodies(), said) << "written anew before anybody came to it";
+    say();
+    advance(5s);
+    EXPECT_EQ(bodies().size(), said.size() - 1) << "passed over";
+    hook("PostToolUse");
+    EXPECT_EQ(window()->first, node->now());
+    advance(2s);
+    EXPECT_EQ(bodies(), said);
+  }
 }
 
 TEST_F(TranscriptHook, OfAnySizeIsTaken) {  // WORK-U2
@@ -274,6 +334,31 @@ TEST_F(TranscriptHook, ThatWasSpooledUndoesNothingThatIsNewer) {  // WORK-U1
   hook("SessionStart", {{"session_id", "newer"}});
   late_hook("SessionStart", kStart + 1min, {{"session_id", "older"}});
   EXPECT_EQ(status("newer"), "started") << "it started later";
+}
+
+TEST_F(TranscriptHook, TheTimeThatASenderGivesIsTakenIfItCanBe) {  // WORK-U1
+  const WallTime now = kStart + 1h;
+  EXPECT_EQ(came_at("2026-03-01T00:59:59.250Z", now).value(), now - 750ms);
+  EXPECT_EQ(came_at("2026-03-01T00:59:00Z", now).value(), now - 1min);
+  EXPECT_EQ(came_at("2026-03-01T01:58:59+01:00", now).value(), now) << "more than a minute ago";
+  EXPECT_EQ(came_at("1700-01-01T00:00:00Z", now).value(), now);
+  EXPECT_EQ(came_at("2026-03-01T01:00:00.001Z", now).value(), now) << "not yet";
+  for (std::string_view bad : {"", "now", "1772326800", "2026-03-01"})
+    EXPECT_EQ(code_of(came_at(bad, now)), ErrorCode::kInvalidArgument) << bad;
+}
+
+TEST_F(TranscriptHook, ThatWasOvertakenUndoesNothingThatIsNewer) {  // WORK-U1, WORK-U4
+  advance(1s);
+  late_hook("UserPromptSubmit", kStart + 20ms, {{"prompt", "asked"}});
+  late_hook("SessionStart", kStart + 10ms);
+  EXPECT_EQ(status(), "active");
+  late_hook("Stop", kStart + 40ms);
+  late_hook("PostToolUse", kStart + 30ms);
+  EXPECT_EQ(status(), "done");
+  append(path(), user("u1", "asked", 20ms) + assistant("a1", "yes", 25ms));
+  advance(2s);
+  for (const Message& message : messages())
+    EXPECT_EQ(message.row.prompt, 1U) << "the prompt without a text is an earlier one, though it came later";
 }
 
 TEST_F(TranscriptHook, SessionsWithoutAProjectAreNotOneProject) {  // WORK-U5

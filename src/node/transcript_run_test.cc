@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "node/transcript_test_util.h"
 #include "runtime/latch.h"
 #include "transcript/ingest.h"
@@ -318,7 +320,45 @@ TEST_F(TranscriptRun, LinesThatAreOfNoUseAreSkipped) {  // WORK-U7, WORK-U8
                      line("system", "y", "\"x\"", 1s) + user("u1", "kept"));
   advance(2s);
   EXPECT_THAT(bodies(), ElementsAre("kept"));
-  EXPECT_THAT(log.entries(), IsEmpty());
+  EXPECT_THAT(log.entries(), ElementsAre("lines were passed over: 2 malformed, 0 longer than 16 MiB"));
+  run_again();
+  EXPECT_EQ(log.entries().size(), 1U) << "once for each";
+}
+
+TEST_F(TranscriptRun, LinesThatAreTooLongAreCountedInTheLog) {  // WORK-U7
+  ask();
+  write(path(), user("u1", "one") + std::string(kLineBytesMax + 1, 'x') + "\n" + user("u2", "two", 2s));
+  advance(2s);
+  EXPECT_THAT(bodies(), ElementsAre("one", "two"));
+  EXPECT_EQ(session()->progress.bytes_read, 2 * fs::file_size(path())) << "read ahead, and then read";
+  EXPECT_THAT(log.entries(), ElementsAre("lines were passed over: 0 malformed, 1 longer than 16 MiB"));
+}
+
+TEST_F(TranscriptRun, AFileThatIsRewrittenWhileItIsReadIsReadFromItsBeginning) {  // WORK-B10
+  ASSERT_TRUE(node->debouncers().in("x").set(kDebouncer, {.window = 2s}));
+  Hook asked = transcripts().read(hook_text("UserPromptSubmit", {{"prompt", "x"}}), "");
+  change([&](Transaction& txn) { take_hook(txn, "x", asked, node->debouncers(), kStart); });
+  // Of several batches, and too short to be read ahead.
+  std::string before, after;
+  for (int i = 0; i < 60; ++i) before += user("old" + std::to_string(i), std::string(100'000, 'x'), i * 1s);
+  for (int i = 0; i < 75; ++i) after += user("new" + std::to_string(i), std::string(100'000, 'y'), i * 1s);
+  write(path(), before);
+  // Asked for the time, it has read a batch, and is about to store it.
+  int batches = 0;
+  ASSERT_TRUE(node->queue().in("x").work(kDebouncer, [&](Job& job) {
+    auto now = [&] {
+      if (++batches == 2) write(path(), after);
+      return kStart;
+    };
+    return run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
+  }));
+  advance(2s);
+  std::set<std::string> uuids;
+  for (const Message& message : messages("s", "x")) uuids.insert(message.row.uuid);
+  for (int i = 0; i < 75; ++i) EXPECT_TRUE(uuids.contains("new" + std::to_string(i))) << i;
+  EXPECT_TRUE(uuids.contains("old0"));
+  EXPECT_EQ(session("s", "x")->progress.offset, fs::file_size(path()));
+  EXPECT_GT(batches, 3);
 }
 
 TEST_F(TranscriptRun, WithoutAPathAFileOrAPromptThereIsNothingToDo) {  // WORK-U7

@@ -1,4 +1,5 @@
 // What becomes of sessions by themselves, as time goes by.
+#include "debounce/rows.h"
 #include "node/transcript_test_util.h"
 #include "transcript/tend.h"
 
@@ -176,6 +177,23 @@ TEST_F(TranscriptTend, ManyRowsGoInSeveralTurns) {  // WORK-U14
   EXPECT_EQ(row_count(), 0U);
 }
 
+TEST_F(TranscriptTend, MessagesThatStayKeepNoOldHooksFromGoing) {  // WORK-U14
+  talk();
+  advance(4 * kDay);
+  hook("PreToolUse");
+  std::string lines;
+  for (int i = 0; i < 1'300; ++i) lines += user("u" + std::to_string(i), "x", 4 * kDay + i * 1min);
+  write(path(), lines);
+  advance(1h);
+  // Held, it is tended by hand: who tends it in vain would do so every millisecond.
+  node->hold();
+  advance(3 * kDay);
+  for (int turns = 0; turns < 3; ++turns) change([&](Transaction& txn) { tend(txn, node->now()); });
+  EXPECT_THAT(hooks(), ElementsAre(hook_text("PreToolUse")));
+  EXPECT_EQ(bodies().size(), 1'300U - 61) << "one for each minute of the hour, and the first";
+  EXPECT_EQ(session()->row.due, to_ms(kStart + 7 * kDay + 61min)) << "when the next message goes";
+}
+
 TEST_F(TranscriptTend, OneTurnSeesToSoManyRowsOfAllSessions) {  // WORK-U14
   constexpr std::size_t kEach = 400;
   for (std::string id : {"a", "b", "c", "d", "e"}) {
@@ -187,7 +205,7 @@ TEST_F(TranscriptTend, OneTurnSeesToSoManyRowsOfAllSessions) {  // WORK-U14
   advance(3 * kDay);
   auto count = [&] { return rows(tuple::pack_onto(root("default"), "uuid")).size(); };
   ASSERT_EQ(count(), 5 * kEach);
-  change([&](Transaction& txn) { EXPECT_TRUE(tend(txn, node->debouncers(), node->now()).more); });
+  change([&](Transaction& txn) { EXPECT_TRUE(tend(txn, node->now()).more); });
   EXPECT_GE(count(), 5 * kEach - 1'000);
   EXPECT_LT(count(), 5 * kEach);
   node->release();
@@ -213,6 +231,23 @@ TEST_F(TranscriptTend, RowsThatCannotBeReadKeepNothingElse) {  // WORK-U14
   EXPECT_EQ(log.entries().size(), 3U);
 }
 
+TEST_F(TranscriptTend, AMarkerThatCannotBeReadKeepsNothingElse) {  // WORK-U11, WORK-U14
+  talk("broken");
+  const Bytes marker = debounce::window_key(debounce::Place{"default", std::string(kDebouncer), "broken"}.prefix());
+  change([&](Transaction& txn) { txn.set(marker, "damaged"); });
+  for (std::string id : {"a", "b"}) talk(id);
+  // Held, it is tended by hand: who cannot would try for ever.
+  node->hold();
+  advance(10min);
+  change([&](Transaction& txn) { tend(txn, node->now()); });
+  if (HasFatalFailure()) return;
+  EXPECT_THAT(session_ids({.status = "ended"}), ElementsAre("a", "b", "broken"));
+  node->release();
+  advance(7 * kDay);
+  EXPECT_THAT(log.entries(), IsEmpty());
+  EXPECT_EQ(row_count(), 0U);
+}
+
 TEST_F(TranscriptTend, ManySessionsAreSeenTo) {  // WORK-U14
   for (int i = 0; i < 65; ++i) talk("s" + std::to_string(i));
   advance(10min);
@@ -229,10 +264,10 @@ TEST_F(TranscriptTend, ATurnThatMovedASessionIsFollowedByAnother) {  // WORK-U14
   node->hold();
   advance(0s);
   change([&](Transaction& txn) {
-    DueTurn turn = tend(txn, node->debouncers(), kStart + 10min);
+    DueTurn turn = tend(txn, kStart + 10min);
     EXPECT_TRUE(turn.acted);
     EXPECT_TRUE(turn.more) << "the next of those that were seen to may be the first";
-    DueTurn second = tend(txn, node->debouncers(), kStart + 10min);
+    DueTurn second = tend(txn, kStart + 10min);
     EXPECT_FALSE(second.more);
     EXPECT_EQ(second.next, kStart + 15min);
   });

@@ -5,6 +5,7 @@
 #include "node/transcript_test_util.h"
 #include "transcript/hook.h"
 #include "transcript/ingest.h"
+#include "transcript/run.h"
 #include "transcript/uuids.h"
 
 namespace perdure::transcript {
@@ -175,6 +176,71 @@ TEST_F(TranscriptUuids, OfAFileThatHasChangedSinceItWasReadAheadAreGivenBack) { 
   EXPECT_THAT(bodies(), ElementsAre("u1", "other", "u2"));
   EXPECT_THAT(owners(), ElementsAre("other: 1 2", "u1: 1 1", "u2: 1 3"));
   EXPECT_THAT(booked(), IsEmpty());
+}
+
+TEST_F(TranscriptUuids, OfALongTranscriptThatIsRewrittenBehindThePlaceAreNotTakenForStored) {  // WORK-17, WORK-B10
+  ASSERT_TRUE(node->debouncers().in("x").set(kDebouncer, {.window = 2s}));
+  Hook asked = transcripts().read(hook_text("UserPromptSubmit", {{"prompt", "x"}}), "");
+  change([&](Transaction& txn) { take_hook(txn, "x", asked, node->debouncers(), kStart); });
+  auto said = [](const std::string& name, int count, std::size_t size) {
+    std::string lines;
+    for (int i = 0; i < count; ++i) lines += user(name + std::to_string(i), std::string(size, 'x'));
+    return lines;
+  };
+  const std::string begin = said("begin", 4'000, 1'000), old = said("old", 5'000, 1'000);
+  // Where the first stretch ends there are fewer entries by then, and so much more that there is a second one. An entry
+  // of the first comes in that, behind the number that it was booked for.
+  const std::string changed = said("long", 100, 60'000) + said("new", 5'500, 1'600) + user("old4000", "moved");
+  ASSERT_GT(said("long", 100, 60'000).size(), old.size());
+  write(path(), begin + old);
+  int asked_for_time = 0;
+  ASSERT_TRUE(node->queue().in("x").work(kDebouncer, [&](Job& job) {
+    auto now = [&] {
+      // First for the stretch, and then for each batch.
+      if (++asked_for_time == 2) {
+        std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
+        file.seekp(static_cast<std::streamoff>(begin.size())) << changed;
+      }
+      return kStart;
+    };
+    return run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
+  }));
+  advance(2s);
+  auto found = messages("s", "x");
+  EXPECT_EQ(found.size(), 9'601U);
+  EXPECT_TRUE(std::ranges::any_of(found, [](const Message& message) { return message.row.body == "moved"; }));
+  const Bytes of = data_key("x", session("s", "x")->row.number);
+  EXPECT_THAT(rows(booked_key(of)), IsEmpty());
+  EXPECT_EQ(rows(tuple::pack_onto(root("x"), "uuid")).size(), 9'601U) << "the others belong to nobody";
+}
+
+TEST_F(TranscriptUuids, OfALongTranscriptThatIsRewrittenAsAWholeAreBookedAnew) {  // WORK-17, WORK-B10
+  ASSERT_TRUE(node->debouncers().in("x").set(kDebouncer, {.window = 2s}));
+  Hook asked = transcripts().read(hook_text("UserPromptSubmit", {{"prompt", "x"}}), "");
+  change([&](Transaction& txn) { take_hook(txn, "x", asked, node->debouncers(), kStart); });
+  auto said = [](const std::string& name, char what) {
+    std::string lines;
+    for (int i = 0; i < 9'000; ++i) lines += user(name + std::to_string(i), std::string(1'000, what));
+    return lines;
+  };
+  const std::string old = said("old", 'x');
+  write(path(), old);
+  // What was booked of the first file comes last in the second.
+  const std::string changed = said("new", 'y') + said("old", 'z');
+  int asked_for_time = 0;
+  ASSERT_TRUE(node->queue().in("x").work(kDebouncer, [&](Job& job) {
+    auto now = [&] {
+      if (++asked_for_time == 2) write(path(), changed);
+      return kStart;
+    };
+    return run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
+  }));
+  advance(2s);
+  EXPECT_EQ(messages("s", "x").size(), 18'000U);
+  EXPECT_GE(session("s", "x")->progress.bytes_read, old.size() + 2 * changed.size()) << "both were read ahead";
+  const Bytes of = data_key("x", session("s", "x")->row.number);
+  EXPECT_THAT(rows(booked_key(of)), IsEmpty());
+  EXPECT_EQ(rows(tuple::pack_onto(root("x"), "uuid")).size(), 18'000U);
 }
 
 TEST_F(TranscriptUuids, OfWhatIsTooOldByNowAreGivenBack) {  // WORK-U14

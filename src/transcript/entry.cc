@@ -1,56 +1,27 @@
 #include "transcript/entry.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <utility>
 
 #include "base/rfc3339.h"
 #include "transcript/json_text.h"
+#include "transcript/json_walk.h"
 #include "transcript/lines.h"
 
 namespace perdure::transcript {
 namespace {
 
-namespace ondemand = simdjson::ondemand;
-using simdjson::SUCCESS;
-
 static_assert(kLinePadding >= simdjson::SIMDJSON_PADDING);
 
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
 /// Buffers for longer lines than this are given back behind the line; they take several times its size.
 constexpr std::size_t kKeptCapacity = std::size_t{4} << 20;
 constexpr std::size_t kSmallestCapacity = std::size_t{64} << 10;
 /// So many bytes of output are more characters than are kept.
 constexpr std::size_t kOutputEnough = 4 * kOutputCharactersMax + 1;
 
-/// Longer strings are not unescaped as a whole where only the beginning is kept.
-constexpr std::size_t kWholeBytesMax = std::size_t{1} << 20;
-
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(kBlanks) == text.npos;
-}
-
-/// What a value looks like. What is malformed is seen where it is read, or when it is passed over.
-char first_of(ondemand::value& value) {
-  std::string_view token = value.raw_json_token();
-  return token.empty() ? '\0' : token[0];
-}
-
-/// Most keys are told apart by their first byte.
-bool is(ondemand::raw_json_string key, std::string_view name) {
-  return *key.raw() == name[0] && key.unsafe_is_equal(name);
-}
-
-/// A string as it was written, without its quotes; nothing if the value is something else. Points into the line.
-std::string_view raw_string(ondemand::value& value) {
-  if (first_of(value) != '"') return {};
-  // The token goes on to the next one, over blanks only.
-  std::string_view token = value.raw_json_token();
-  std::size_t end = token.rfind('"');
-  return end == 0 ? std::string_view() : token.substr(1, end - 1);
 }
 
 /// What is of interest of one item of a content, as it was written.
@@ -76,54 +47,10 @@ bool is_local_command(std::string_view body) {
   return std::ranges::any_of(kMarkers, [&](std::string_view marker) { return body.find(marker) != body.npos; });
 }
 
-/// Calls `take` with each member of an object. False if the object is malformed, or `take` says so.
-template <class Object, class Take>
-bool each_member(Object&& container, Take take) {
-  ondemand::object object;
-  if (container.get_object().get(object) != SUCCESS) return false;
-  for (auto member : object) {
-    ondemand::raw_json_string key;
-    ondemand::value value;
-    if (member.key().get(key) != SUCCESS || member.value().get(value) != SUCCESS) return false;
-    if (!take(key, value)) return false;
-  }
-  return true;
-}
-
-template <class Take>
-bool each_element(ondemand::value& container, Take take) {
-  ondemand::array array;
-  if (container.get_array().get(array) != SUCCESS) return false;
-  for (auto element : array) {
-    ondemand::value value;
-    if (element.get(value) != SUCCESS || !take(value)) return false;
-  }
-  return true;
-}
-
-/// Any value as it was written.
-bool raw_value(ondemand::value& value, std::string_view& raw) {
-  ondemand::object object;
-  ondemand::array array;
-  switch (first_of(value)) {
-    case '{':
-      if (value.get_object().get(object) != SUCCESS || object.raw_json().get(raw) != SUCCESS) return false;
-      break;
-    case '[':
-      if (value.get_array().get(array) != SUCCESS || array.raw_json().get(raw) != SUCCESS) return false;
-      break;
-    default:
-      raw = value.raw_json_token();
-  }
-  raw = raw.substr(0, raw.find_last_not_of(kBlanks) + 1);
-  return true;
-}
-
 }  // namespace
 
 struct EntryReader::Parsers {
   ondemand::parser lines;
-  simdjson::dom::parser inputs;
 
   /// What a line holds that is of interest; false if it is malformed, here and below.
   bool scan(std::string_view line, Found& found);
@@ -132,11 +59,9 @@ struct EntryReader::Parsers {
   /// The output of a tool: a string, or items with texts.
   bool read_output(ondemand::value& value, std::string& out) const;
   bool keep_item(Item item, Entry& entry);
-  std::string sound_input(std::string_view raw);
 
-  /// Puts the text of a string of the line behind `out`. It may stop once there is enough.
-  bool append_text(std::string_view raw, std::string& out, std::size_t enough) const;
-  /// The same as an item of its own, unless it is blank.
+  /// Puts the text of a string of the line behind `out`, as an item of its own, unless it is blank. It may stop once
+  /// there is enough.
   bool append_item(std::string_view raw, std::string& out, std::size_t enough = std::string::npos) const;
   /// An id or a name; empty if it is none that could be kept.
   bool read_id(std::string_view raw, std::string& out) const;
@@ -145,34 +70,19 @@ struct EntryReader::Parsers {
   Entry message_of(Found found) const;
 };
 
-bool EntryReader::Parsers::append_text(std::string_view raw, std::string& out, std::size_t enough) const {
-  if (raw.empty()) return true;
-  if (raw.size() > kWholeBytesMax) return append_unescaped(raw, out, enough);
-  // simdjson is several times as fast, and needs room for bytes that it writes behind the text.
-  std::size_t before = out.size();
-  bool sound = false;
-  out.resize_and_overwrite(before + raw.size() + simdjson::SIMDJSON_PADDING, [&](char* bytes, std::size_t) {
-    auto* end = reinterpret_cast<std::uint8_t*>(bytes + before);
-    ondemand::raw_json_string string(reinterpret_cast<const std::uint8_t*>(raw.data()));
-    sound = lines.unescape(string, end).error() == SUCCESS;
-    return sound ? static_cast<std::size_t>(reinterpret_cast<char*>(end) - bytes) : before;
-  });
-  return sound || append_unescaped(raw, out, enough);
-}
-
 bool EntryReader::Parsers::append_item(std::string_view raw, std::string& out, std::size_t enough) const {
   if (is_blank(raw) || out.size() >= enough) return true;
   std::size_t before = out.size();
   if (before > 0) out += "\n\n";
   std::size_t begin = out.size();
-  if (!append_text(raw, out, enough)) return false;
+  if (!append_text(lines, raw, out, enough)) return false;
   if (is_blank(std::string_view(out).substr(begin))) out.resize(before);
   return true;
 }
 
 bool EntryReader::Parsers::read_id(std::string_view raw, std::string& out) const {
   out.clear();
-  if (!append_text(raw, out, kIdBytesMax + 1)) return false;
+  if (!append_text(lines, raw, out, kIdBytesMax + 1)) return false;
   if (out.size() > kIdBytesMax) out.clear();
   return true;
 }
@@ -218,24 +128,6 @@ bool EntryReader::Parsers::read_item(ondemand::value& value, Item& item) const {
   });
 }
 
-/// What is stored must be JSON, and the line was only looked at from outside.
-std::string EntryReader::Parsers::sound_input(std::string_view raw) {
-  auto is_sound = [&](const char* data, std::size_t size) {
-    // With its padding behind it, so there is no need to copy.
-    return inputs.parse(data, size, false).error();
-  };
-  auto problem = is_sound(raw.data(), raw.size());
-  if (problem == SUCCESS) return std::string(raw);
-  if (problem != simdjson::STRING_ERROR) return "null";
-  std::string mended(raw);
-  mend_surrogates(mended);
-  std::size_t size = mended.size();
-  mended.append(kLinePadding, '\0');
-  if (is_sound(mended.data(), size) != SUCCESS) return "null";
-  mended.resize(size);
-  return mended;
-}
-
 bool EntryReader::Parsers::keep_item(Item item, Entry& entry) {
   if (item.type == "text") return append_item(item.text, entry.body);
   if (item.type == "thinking") return append_item(item.thinking, entry.thinking);
@@ -243,14 +135,17 @@ bool EntryReader::Parsers::keep_item(Item item, Entry& entry) {
     ToolCall call;
     if (!read_id(item.id, call.id) || !read_id(item.name, call.name)) return false;
     if (call.id.empty() || call.name.empty()) return true;
-    call.input = sound_input(item.input);
+    if (!item.input.empty()) call.input = item.input;
+    mend_surrogates(call.input);
     entry.tools.push_back(std::move(call));
   }
   if (item.type == "tool_result") {
     ToolResult result{.output = std::move(item.output), .is_error = item.is_error};
     if (!read_id(item.result_of, result.id)) return false;
     if (result.id.empty()) return true;
-    result.cut = cut_characters(result.output, kOutputCharactersMax);
+    std::size_t kept = first_characters(result.output, kOutputCharactersMax).size();
+    result.cut = kept < result.output.size();
+    result.output.resize(kept);
     entry.results.push_back(std::move(result));
   }
   return true;
@@ -299,7 +194,7 @@ bool EntryReader::Parsers::scan(std::string_view line, Found& found) {
 
 Entry EntryReader::Parsers::title_of(const Found& found) const {
   Entry entry{.kind = Entry::Kind::kTitle};
-  if (!append_item(found.title, entry.title)) return skipped("malformed");
+  if (!append_item(found.title, entry.title)) return skipped(kMalformed);
   if (entry.title.empty()) return skipped("nothing to keep");
   return entry;
 }
@@ -307,7 +202,7 @@ Entry EntryReader::Parsers::title_of(const Found& found) const {
 Entry EntryReader::Parsers::message_of(Found found) const {
   Entry entry = std::move(found.entry);
   entry.is_user = found.type == "user";
-  if (!read_id(found.uuid, entry.uuid)) return skipped("malformed");
+  if (!read_id(found.uuid, entry.uuid)) return skipped(kMalformed);
   if (entry.uuid.empty()) return skipped("no uuid");
   if (entry.is_user) {
     // Text that comes in items was not typed by anybody.
@@ -336,15 +231,14 @@ Entry EntryReader::read(std::string_view line) {
   bool sound = parsers_->scan(line, found);
   Entry entry;
   if (!sound)
-    entry = skipped("malformed");
+    entry = skipped(kMalformed);
   else if (found.type == "custom-title")
     entry = parsers_->title_of(found);
   else if (found.type == "user" || found.type == "assistant")
     entry = parsers_->message_of(std::move(found));
   else
     entry = skipped("of another type");
-  if (std::max(parsers_->lines.capacity(), parsers_->inputs.capacity()) > kKeptCapacity)
-    parsers_ = std::make_unique<Parsers>();
+  if (parsers_->lines.capacity() > kKeptCapacity) parsers_ = std::make_unique<Parsers>();
   return entry;
 }
 

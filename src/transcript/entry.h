@@ -29,9 +29,14 @@ struct ToolResult {
 
 struct ToolCall {
   std::string id = {}, name = {};
-  std::string input = {};  ///< Always valid JSON: as it was written, or null if there was none or it was not sound.
+  /// As it was written, with the halves of surrogate pairs replaced: JSON, but not always such that a Value could be
+  /// made of it. "null" if there was none.
+  std::string input = "null";
   std::optional<ToolResult> answer = {};  ///< That of a later entry, if both are stored together; see Batch::add.
 };
+
+/// Why a line is skipped that is no entry of any kind, and so worth a word in the log.
+inline constexpr std::string_view kMalformed = "malformed";
 
 /// All text in it is UTF-8: a half of a surrogate pair, which JSON may hold, becomes U+FFFD.
 struct Entry {
@@ -49,7 +54,7 @@ struct Entry {
   std::vector<ToolResult> results = {};  ///< Of messages of the user, whose body then is empty.
   bool cut = false;                      ///< More than is kept was there; see Batch::add.
   std::string title = {};                ///< Of kTitle.
-  std::string_view why = {};             ///< Of kSkipped, for the log: "blank", "malformed", "no uuid", ...
+  std::string_view why = {};             ///< Of kSkipped: "blank", kMalformed, "no uuid", ...
 };
 
 /// Reads entries, one after another. Keeps its buffers between them, so one for each thread is enough. Movable.

@@ -4,13 +4,13 @@
 
 #include "base/rfc3339.h"
 #include "session/rows.h"
+#include "transcript/hook_fields.h"
 #include "transcript/json_text.h"
 #include "transcript/lines.h"
 
 namespace perdure::transcript {
 namespace {
 
-constexpr std::size_t kNameCharacters = 200;
 constexpr std::size_t kChunkBytes = 500'000;
 /// Of what is kept of a hook besides its payload, so that rows have room for it whatever it says.
 constexpr std::size_t kPromptBytesMax = 500'000;
@@ -19,42 +19,30 @@ constexpr std::size_t kTimeBytesMax = 100;
 /// Hooks of no session are kept so that somebody can see what is wrong with them.
 constexpr std::uint64_t kNobodysKept = 1'000;
 
-std::optional<std::string> text_at(const Value& value, std::string_view name) {
-  const Value* found = value.find(name);
-  const std::string* text = found ? found->as_text() : nullptr;
-  return text && !text->empty() ? std::optional(*text) : std::nullopt;
+std::optional<std::string> unless_empty(std::string text) {
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
 }
 
-/// A text or a number, as text.
-std::string time_at(const Value& value) {
-  const Value* found = value.find("timestamp");
-  if (!found || found->is_null()) return {};
-  const std::string* text = found->as_text();
-  std::string time = text ? *text : found->to_json();
-  return time.size() <= kTimeBytesMax ? time : std::string();
-}
-
-void read_fields(const Value& value, const std::vector<std::string>& roots, Hook& hook) {
-  hook.type = first_bytes(text_at(value, "hook_event_name").value_or("unknown"), kTypeBytesMax);
-  hook.detail = text_at(value, hook.type == "SessionStart" ? "source" : "notification_type").value_or("");
-  hook.project = text_at(value, "cwd");
-  if (hook.project && hook.project->size() > kPathBytesMax) hook.project.reset();
-  hook.prompt = text_at(value, "prompt");
+void take_fields(HookFields fields, const std::vector<std::string>& roots, Hook& hook) {
+  hook.type = fields.hook_event_name.empty() ? "unknown" : first_bytes(fields.hook_event_name, kTypeBytesMax);
+  hook.detail = std::move(hook.type == "SessionStart" ? fields.source : fields.notification_type);
+  if (fields.cwd.size() <= kPathBytesMax) hook.project = unless_empty(std::move(fields.cwd));
+  hook.prompt = unless_empty(std::move(fields.prompt));
   if (hook.prompt) hook.prompt->resize(first_bytes(*hook.prompt, kPromptBytesMax).size());
-  hook.time = time_at(value);
-  auto session = text_at(value, "session_id");
-  if (!session) {
+  if (fields.timestamp.size() <= kTimeBytesMax) hook.time = std::move(fields.timestamp);
+  const std::string& session = fields.session_id;
+  if (session.empty()) {
     hook.problem = "it has no session_id";
-  } else if (auto good = session::check_name(*session, "the session"); !good || *session == "." || *session == "..") {
+  } else if (auto good = session::check_name(session, "the session"); !good || session == "." || session == "..") {
     hook.problem = good ? "a session cannot be called '.' or '..'" : good.error().message;
   } else {
-    hook.session = *session;
+    hook.session = session;
   }
-  auto path = text_at(value, "transcript_path");
-  if (!path) return;
+  const std::string& path = fields.transcript_path;
+  if (path.empty()) return;
   // What cannot be looked at just now is looked at again when it is read.
-  if (auto good = check_path(*path, roots); good || good.error().code == ErrorCode::kUnavailable)
-    hook.transcript_path = std::move(path);
+  if (auto good = check_path(path, roots); good || good.error().code == ErrorCode::kUnavailable)
+    hook.transcript_path = path;
   else
     hook.problem = good.error().message;
 }
@@ -161,23 +149,24 @@ void change_session(Transaction& txn, std::string_view space, SessionRow& sessio
 
 }  // namespace
 
+Result<WallTime> came_at(std::string_view text, WallTime now) {
+  auto came = parse_rfc3339(text);
+  if (!came) return came;
+  return *came < now - kSendingTime || *came > now ? now : *came;
+}
+
 Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots) {
   Hook hook{.text = std::move(text), .id = std::move(id), .type = "invalid"};
   // It becomes part of a key, and of a row.
   if (!tuple::check_text(hook.id, "the id")) hook.id = printable(hook.id, hook.id.size());
-  auto value = Value::from_json(hook.text);
-  if (!value) {
-    // Some who write them cut texts in the middle of a character.
-    std::string mended = hook.text;
-    mend_surrogates(mended);
-    if (mended != hook.text) value = Value::from_json(mended);
-  }
-  if (!value)
-    hook.problem = value.error().message;
-  else if (!value->as_map())
-    hook.problem = "it is not an object";
+  const std::size_t size = hook.text.size();
+  hook.text.append(kLinePadding, '\0');
+  auto fields = read_hook_fields(std::string_view(hook.text).substr(0, size));
+  hook.text.resize(size);
+  if (fields)
+    take_fields(std::move(*fields), roots, hook);
   else
-    read_fields(*value, roots, hook);
+    hook.problem = std::move(fields.error().message);
   return hook;
 }
 

@@ -2,7 +2,7 @@
 //
 // One hook is one transaction: the hook as it came, its project, session and prompt, and the touch that makes the
 // transcript be read. What cannot be understood is kept all the same, and changes nothing else. One that was kept in
-// the spool counts as of the moment at which it came, and undoes nothing that is newer.
+// the spool, or overtaken by another, counts as of the moment at which it came, and undoes nothing that is newer.
 //
 //     SessionStart                                  started; an empty prompt, unless it resumes
 //     UserPromptSubmit                              active; a prompt with its text
@@ -44,11 +44,17 @@ struct Hook {
   std::optional<std::string> prompt = {};
   /// Its own time, as it was given.
   std::string time = {};
-  /// When it came to whoever kept it until now; nothing if it comes just now.
+  /// When it came to whoever has kept or sent it; nothing if it comes just now.
   std::optional<WallTime> came = {};
   /// What is wrong with it, for the log.
   std::string problem = {};
 };
+
+/// When one came that is sent just now, by the clock of who sends it, as RFC 3339 has it. So one that was overtaken on
+/// its way undoes nothing. Whoever sends gives up after seconds: what is more than kSendingTime ago, or not yet, is by
+/// a clock that differs, and `now` is the better guess. Errors: kInvalidArgument.
+Result<WallTime> came_at(std::string_view text, WallTime now);
+inline constexpr Duration kSendingTime = std::chrono::minutes(1);
 
 /// Whatever the text is. A transcript that is not below one of `roots` is left out. Looks at the file system.
 Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots);

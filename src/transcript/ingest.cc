@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "store/system_access.h"
+#include "transcript/json_text.h"
 
 namespace perdure::transcript {
 namespace {
@@ -17,7 +18,6 @@ constexpr std::size_t kToolBytes = 500;
 /// A message takes no more than this besides its texts, with the row of its uuid.
 constexpr std::size_t kEntryBytes = 1'000;
 constexpr std::string_view kNull = "null";
-constexpr std::size_t kNameCharacters = 200;
 /// A prompt is noted when its hook comes, a moment after the transcript has it.
 constexpr Duration kHookLate = std::chrono::seconds(10);
 

@@ -106,16 +106,17 @@ void mend_surrogates(std::string& json) {
   }
 }
 
-bool cut_characters(std::string& text, std::size_t max) {
-  if (text.size() <= max) return false;
-  std::size_t count = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (!continues(text[at]) && ++count > max) {
-      text.resize(at);
-      return true;
-    }
-  }
-  return false;
+std::string_view first_bytes(std::string_view text, std::size_t count) {
+  if (text.size() <= count) return text;
+  while (count > 0 && continues(text[count])) --count;
+  return text.substr(0, count);
+}
+
+std::string_view first_characters(std::string_view text, std::size_t count) {
+  if (text.size() <= count) return text;
+  for (std::size_t at = 0; at < text.size(); ++at)
+    if (!continues(text[at]) && count-- == 0) return text.substr(0, at);
+  return text;
 }
 
 }  // namespace perdure::transcript

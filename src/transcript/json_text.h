@@ -1,5 +1,5 @@
 // The text of JSON strings, where simdjson does not do: it refuses halves of surrogate pairs, which programs write that
-// cut a text in the middle of a character.
+// cut a text in the middle of a character. And how texts are cut here.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,11 @@ bool append_unescaped(std::string_view raw, std::string& out, std::size_t enough
 /// Writes each half of a surrogate pair in the strings of `json` as \ufffd.
 void mend_surrogates(std::string& json);
 
-/// Cuts `text`, which is UTF-8, behind so many code points. False if it had no more than that.
-bool cut_characters(std::string& text, std::size_t max);
+// Of texts that are UTF-8:
+
+/// The first `count` bytes, at most, and no half of a character.
+std::string_view first_bytes(std::string_view text, std::size_t count);
+/// The first `count` code points, at most.
+std::string_view first_characters(std::string_view text, std::size_t count);
 
 }  // namespace perdure::transcript

@@ -18,11 +18,6 @@ std::string mended(std::string json) {
   return json;
 }
 
-std::string cut(std::string text, std::size_t max) {
-  cut_characters(text, max);
-  return text;
-}
-
 TEST(JsonText, EveryEscapeIsUnderstood) {
   EXPECT_EQ(unescaped(R"(plain)"), "plain");
   EXPECT_EQ(unescaped(R"(\"\\\/\b\f\n\r\t)"), "\"\\/\b\f\n\r\t");
@@ -79,13 +74,14 @@ TEST(JsonText, MendingChangesHalvesOfPairsAndNothingElse) {
 }
 
 TEST(JsonText, CuttingCountsCharactersAndNotBytes) {
-  EXPECT_EQ(cut("abc", 2), "ab");
-  EXPECT_EQ(cut("€€€", 2), "€€");
-  EXPECT_EQ(cut("😀é€", 3), "😀é€");
-  EXPECT_EQ(cut("", 0), "");
-  std::string text = "€€";
-  EXPECT_FALSE(cut_characters(text, 2));
-  EXPECT_TRUE(cut_characters(text, 1));
+  EXPECT_EQ(first_characters("abc", 2), "ab");
+  EXPECT_EQ(first_characters("€€€", 2), "€€");
+  EXPECT_EQ(first_characters("😀é€", 3), "😀é€");
+  EXPECT_EQ(first_characters("€", 0), "");
+  EXPECT_EQ(first_characters("", 0), "");
+  EXPECT_EQ(first_bytes("a€€", 4), "a€");
+  EXPECT_EQ(first_bytes("a€€", 6), "a€");
+  EXPECT_EQ(first_bytes("a€€", 7), "a€€");
 }
 
 }  // namespace

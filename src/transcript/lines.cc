@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -16,11 +15,18 @@ namespace perdure::transcript {
 namespace {
 
 /// As much as is needed while lines are shorter than what is read at once.
-constexpr std::size_t kUsualCapacity = 2 * kReadBytes + kLinePadding;
+constexpr std::size_t kUsualCapacity = kTailBytes + 2 * kReadBytes + kLinePadding;
 
 Error unreadable(int problem) {
   return {ErrorCode::kUnavailable,
           "the transcript cannot be read: " + std::generic_category().message(problem) + "; it will be tried again"};
+}
+
+/// What a place is known by, if these bytes stand before it; 0 for no bytes, and for none that could.
+std::uint64_t tail_of(std::string_view before) {
+  // Before a place where reading stopped a line has ended.
+  if (!before.ends_with('\n')) return 0;
+  return std::max<std::uint64_t>(hash64(before), 1);
 }
 
 }  // namespace
@@ -40,27 +46,48 @@ void LineReader::find_start(const Position& from) {
   bool goes_on = from.device == position_.device && from.inode == position_.inode &&
                  static_cast<std::uint64_t>(info.st_size) >= from.offset;
   if (goes_on && from.offset > 0) {
-    auto tail = tail_before(from.offset);
-    if (!tail) {
-      problem_ = tail.error();
+    auto before = bytes_before(from.offset);
+    if (!before) {
+      problem_ = before.error();
       return;
     }
-    goes_on = *tail != 0 && (*tail == from.tail || from.tail == 0);
+    std::uint64_t tail = tail_of(*before);
+    goes_on = tail != 0 && (tail == from.tail || from.tail == 0);
+    if (goes_on) start_at(from, *before);
   }
-  if (goes_on) position_ = from;
-  restarted_ = !goes_on;
+  if (!goes_on) ++restarts_;
 }
 
 Position LineReader::position() const {
   Position position = position_;
-  position.tail = tail_before(position.offset).value_or(0);
+  std::size_t size = std::min(begin_, kTailBytes);
+  std::string_view before(buffer_.get() + begin_ - size, size);
+  position.tail = tail_of(dropped_ > 0 ? before_dropped_ : before);
   return position;
 }
 
 void LineReader::go_back(const Position& position) {
+  auto before = bytes_before(position.offset);
+  if (!before)
+    problem_ = before.error();
+  else if (tail_of(*before) == position.tail)
+    start_at(position, *before);
+  else
+    start_over();
+}
+
+void LineReader::start_at(const Position& position, std::string_view before) {
   position_ = position;
-  begin_ = scanned_ = end_ = 0;
   dropped_ = 0;
+  begin_ = scanned_ = end_ = 0;
+  make_room();
+  std::ranges::copy(before, buffer_.get());
+  begin_ = scanned_ = end_ = before.size();
+}
+
+void LineReader::start_over() {
+  start_at({position_.device, position_.inode, 0}, {});
+  ++restarts_;
 }
 
 std::uint64_t LineReader::left() const {
@@ -70,18 +97,21 @@ std::uint64_t LineReader::left() const {
   return size - std::min(size, position_.offset);
 }
 
-Result<std::uint64_t> LineReader::tail_before(std::uint64_t offset) const {
-  std::array<char, kTailBytes> bytes;
-  std::size_t size = std::min<std::uint64_t>(offset, kTailBytes), had = 0;
-  while (had < size) {
-    auto got = read_at(bytes.data() + had, size - had, offset - size + had);
+Result<std::string> LineReader::bytes_before(std::uint64_t offset) const {
+  std::string bytes(std::min<std::uint64_t>(offset, kTailBytes), '\0');
+  for (std::size_t had = 0; had < bytes.size();) {
+    auto got = read_at(bytes.data() + had, bytes.size() - had, offset - bytes.size() + had);
     if (!got) return std::unexpected(got.error());
-    if (*got == 0) break;
+    if (*got == 0) return std::string();
     had += *got;
   }
-  // Before a place where reading stopped a line has ended.
-  if (size == 0 || had < size || bytes[size - 1] != '\n') return 0;
-  return std::max<std::uint64_t>(hash64(BytesView(bytes.data(), size)), 1);
+  return bytes;
+}
+
+Result<bool> LineReader::is_the_same(std::uint64_t offset) const {
+  auto now = bytes_before(offset);
+  if (!now) return std::unexpected(now.error());
+  return now->empty() == (offset == 0) && std::string_view(buffer_.get(), end_).ends_with(*now);
 }
 
 Result<std::size_t> LineReader::read_at(char* bytes, std::size_t size, std::uint64_t offset) const {
@@ -94,7 +124,8 @@ Result<std::size_t> LineReader::read_at(char* bytes, std::size_t size, std::uint
 }
 
 void LineReader::make_room() {
-  std::size_t held = end_ - begin_;
+  const std::size_t from = begin_ - std::min(begin_, kTailBytes);
+  std::size_t held = end_ - from;
   std::size_t needed = held + kReadBytes + kLinePadding;
   std::size_t wanted = capacity_;
   if (needed > capacity_) wanted = std::max({needed, kUsualCapacity, std::min(2 * capacity_, kLineBytesMax)});
@@ -103,15 +134,15 @@ void LineReader::make_room() {
   if (wanted != capacity_) {
     // Not made zero: the pages of a large buffer cost nothing before they are used.
     std::unique_ptr<char[]> larger(new char[wanted]);
-    if (held > 0) std::memcpy(larger.get(), buffer_.get() + begin_, held);
+    if (held > 0) std::memcpy(larger.get(), buffer_.get() + from, held);
     buffer_ = std::move(larger);
     capacity_ = wanted;
-  } else if (begin_ > 0) {
-    std::memmove(buffer_.get(), buffer_.get() + begin_, held);
+  } else if (from > 0) {
+    std::memmove(buffer_.get(), buffer_.get() + from, held);
   }
-  scanned_ -= begin_;
+  begin_ -= from;
+  scanned_ -= from;
   end_ = held;
-  begin_ = 0;
 }
 
 Result<std::size_t> LineReader::fill() {
@@ -119,11 +150,26 @@ Result<std::size_t> LineReader::fill() {
   std::uint64_t offset = position_.offset + dropped_ + (end_ - begin_);
   auto got = read_at(buffer_.get() + end_, kReadBytes, offset);
   if (!got) return got;
+  // Behind it: whoever writes meanwhile is noticed now, or the next time.
+  auto same = is_the_same(offset);
+  if (!same) return std::unexpected(same.error());
+  if (!*same) {
+    start_over();
+    return fill();
+  }
   end_ += *got;
   bytes_read_ += *got;
   // What stands behind the last line must not be left to chance.
   std::memset(buffer_.get() + end_, 0, kLinePadding);
   return got;
+}
+
+void LineReader::drop() {
+  std::size_t before = std::min(begin_, kTailBytes), kept = std::min(end_, kTailBytes);
+  if (dropped_ == 0) before_dropped_.assign(buffer_.get() + begin_ - before, before);
+  dropped_ += end_ - begin_;
+  std::memmove(buffer_.get(), buffer_.get() + end_ - kept, kept);
+  begin_ = scanned_ = end_ = kept;
 }
 
 void LineReader::pass(std::size_t size) {
@@ -149,10 +195,7 @@ Result<std::optional<std::string_view>> LineReader::next() {
       continue;
     }
     scanned_ = end_;
-    if (end_ - begin_ > kLineBytesMax || dropped_ > 0) {
-      dropped_ += end_ - begin_;
-      begin_ = scanned_ = end_ = 0;
-    }
+    if (end_ - begin_ > kLineBytesMax || dropped_ > 0) drop();
     auto got = fill();
     if (!got) return std::unexpected(got.error());
     if (*got == 0) return std::nullopt;

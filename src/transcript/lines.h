@@ -3,13 +3,15 @@
 // What was read is remembered by the file's identity, the offset behind the last whole line and a hash of the bytes
 // before that. So it is noticed that a file was replaced (another inode), truncated (shorter than the offset) or
 // rewritten, in place or by another that got the same inode (other bytes before the offset); then it is read again from
-// its beginning, and its entries are known by their uuids.
+// its beginning, and its entries are known by their uuids. The same is looked at whenever more of it is read: those are
+// the bytes that were read, and not what the file has there by then.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "perdure/error.h"
@@ -41,20 +43,21 @@ class LineReader {
   LineReader(TranscriptFile file, Position from);
 
   /// The next whole line without its '\n', good until the next call, or nothing at the end of what is whole: a last
-  /// line without '\n' is still being written. Asked again, it looks whether there is more by now. Errors:
-  /// kUnavailable, and nothing has moved.
+  /// line without '\n' is still being written. Asked again, it looks whether there is more by now. If what was read is
+  /// not there any more, the first line of the file comes next. Errors: kUnavailable, and nothing has moved.
   Result<std::optional<std::string_view>> next();
 
-  /// Behind the last line that next() gave, or has passed over. Reads its tail; without it, if that cannot be read.
+  /// Behind the last line that next() gave, or has passed over.
   Position position() const;
-  /// Next comes what stands behind `position`, which this reader has been at.
+  /// Next comes what stands behind `position`, which this reader has been at; or the first line, if the file is not
+  /// what it was then.
   void go_back(const Position& position);
   /// How much the file has behind the last line that was given, by now; 0 if it cannot be looked at.
   std::uint64_t left() const;
   /// What was read from the file in all.
   std::uint64_t bytes_read() const { return bytes_read_; }
-  /// Whether the file is not what `from` was about any more, and is read from its beginning.
-  bool restarted() const { return restarted_; }
+  /// How often the file was not any more what had been read of it, and has been begun anew; so `from` counts as well.
+  std::uint64_t restarts() const { return restarts_; }
   /// How many lines were passed over because they are longer than kLineBytesMax.
   std::uint64_t long_lines() const { return long_lines_; }
 
@@ -65,23 +68,31 @@ class LineReader {
   /// Makes room for kReadBytes more, and padding.
   void make_room();
   Result<std::size_t> read_at(char* bytes, std::size_t size, std::uint64_t offset) const;
-  /// See Position; 0 if there are no such bytes.
-  Result<std::uint64_t> tail_before(std::uint64_t offset) const;
+  /// The bytes of the file that a place is known by; none if it ends before.
+  Result<std::string> bytes_before(std::uint64_t offset) const;
+  /// Whether the file still has what was read of it before `offset`, which is the end of the buffer.
+  Result<bool> is_the_same(std::uint64_t offset) const;
+  /// Reads on from a place, before which the file has these bytes.
+  void start_at(const Position& position, std::string_view before);
+  void start_over();
   /// Moves behind a line of `size` bytes and its '\n'.
   void pass(std::size_t size);
+  /// Throws away what there is of a line that is too long.
+  void drop();
 
   TranscriptFile file_;
   Position position_;
-  std::uint64_t bytes_read_ = 0, long_lines_ = 0;
-  bool restarted_ = false;
+  std::uint64_t bytes_read_ = 0, long_lines_ = 0, restarts_ = 0;
   std::optional<Error> problem_;  ///< That the file cannot even be looked at.
 
   /// The bytes [begin_, end_) are those of the file from position_.offset + dropped_ on; those before scanned_ have no
-  /// '\n' in them.
+  /// '\n' in them. Those before begin_ are what the file has before, kTailBytes of them or all.
   std::unique_ptr<char[]> buffer_;
   std::size_t capacity_ = 0, begin_ = 0, scanned_ = 0, end_ = 0;
   /// The bytes of a line that is too long, which were thrown away while its end is looked for.
   std::uint64_t dropped_ = 0;
+  /// What stands before that line.
+  std::string before_dropped_;
 };
 
 }  // namespace perdure::transcript

@@ -40,6 +40,18 @@ class TranscriptLines : public ScratchDirectory {
     return lines(one);
   }
 
+  /// Lines of a kilobyte, so that there are about a thousand of them in what is read at once.
+  static std::string number(int i) {
+    std::string line;
+    while (line.size() < 1'000) line += std::to_string(i) + " ";
+    return line;
+  }
+  static std::string numbered(int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += number(i) + "\n";
+    return all;
+  }
+
   std::string path_ = directory_ + "/a.jsonl";
   Position position_;
 };
@@ -52,7 +64,7 @@ TEST_F(TranscriptLines, EveryWholeLineIsGivenOnce) {  // WORK-16
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(whole.position(), (Position{info.st_dev, info.st_ino, 19, whole.position().tail}));
   EXPECT_EQ(whole.bytes_read(), 19U);
-  EXPECT_FALSE(whole.restarted());
+  EXPECT_EQ(whole.restarts(), 0U);
 }
 
 TEST_F(TranscriptLines, AnEmptyFileHasNone) {  // WORK-16
@@ -62,7 +74,7 @@ TEST_F(TranscriptLines, AnEmptyFileHasNone) {  // WORK-16
   append(path_, "one\n");
   LineReader again = reader(position_);
   EXPECT_THAT(lines(again), ElementsAre("one"));
-  EXPECT_FALSE(again.restarted());
+  EXPECT_EQ(again.restarts(), 0U);
 }
 
 TEST_F(TranscriptLines, TheOffsetIsBehindTheLineThatWasGiven) {  // WORK-B10
@@ -95,7 +107,7 @@ TEST_F(TranscriptLines, AFileGrownByALineIsReadFromThatLineOn) {  // WORK-B10
   LineReader grown = reader(position_);
   EXPECT_THAT(lines(grown), ElementsAre("new line"));
   EXPECT_EQ(grown.bytes_read(), 9U);
-  EXPECT_FALSE(grown.restarted());
+  EXPECT_EQ(grown.restarts(), 0U);
   EXPECT_EQ(position_.offset, old.size() + 9);
   LineReader same = reader(position_);
   EXPECT_THAT(lines(same), IsEmpty());
@@ -107,11 +119,11 @@ TEST_F(TranscriptLines, ATruncatedFileIsReadAgain) {  // WORK-B10
   all_lines();
   write(path_, "new\n");
   LineReader again = reader(position_);
-  EXPECT_TRUE(again.restarted());
+  EXPECT_EQ(again.restarts(), 1U);
   EXPECT_THAT(lines(again), ElementsAre("new"));
   write(path_, "");
   LineReader empty = reader(position_);
-  EXPECT_TRUE(empty.restarted());
+  EXPECT_EQ(empty.restarts(), 1U);
   EXPECT_THAT(lines(empty), IsEmpty());
   EXPECT_EQ(position_.offset, 0U);
 }
@@ -122,7 +134,7 @@ TEST_F(TranscriptLines, AReplacedFileIsReadAgain) {  // WORK-B10
   write(path_ + ".new", "1ne\n2wo\nthree\n");
   fs::rename(path_ + ".new", path_);
   LineReader again = reader(position_);
-  EXPECT_TRUE(again.restarted());
+  EXPECT_EQ(again.restarts(), 1U);
   EXPECT_THAT(lines(again), ElementsAre("1ne", "2wo", "three"));
 }
 
@@ -132,7 +144,7 @@ TEST_F(TranscriptLines, AFileRewrittenInPlaceIsReadAgain) {  // WORK-B10
   write(path_, "another\nlonger\n");
   position_.offset = 7;
   LineReader again = reader(position_);
-  EXPECT_TRUE(again.restarted());
+  EXPECT_EQ(again.restarts(), 1U);
   EXPECT_THAT(lines(again), ElementsAre("another", "longer"));
 }
 
@@ -143,11 +155,11 @@ TEST_F(TranscriptLines, AFileOfTheSameSizeAndInodeWithOtherLinesIsReadAgain) {  
     all_lines();
     write(path_, "one" + rest + "\n2wo\n");
     LineReader again = reader(position_);
-    EXPECT_TRUE(again.restarted());
+    EXPECT_EQ(again.restarts(), 1U);
     EXPECT_EQ(lines(again).back(), "2wo");
-    EXPECT_FALSE(reader(position_).restarted());
+    EXPECT_EQ(reader(position_).restarts(), 0U);
     position_.tail = 0;
-    EXPECT_FALSE(reader(position_).restarted()) << "of one who did not know of it";
+    EXPECT_EQ(reader(position_).restarts(), 0U) << "of one who did not know of it";
   }
 }
 
@@ -155,7 +167,7 @@ TEST_F(TranscriptLines, AFileOfAnotherDeviceIsReadAgain) {  // WORK-B10
   write(path_, "one\n");
   all_lines();
   ++position_.device;
-  EXPECT_TRUE(reader(position_).restarted());
+  EXPECT_EQ(reader(position_).restarts(), 1U);
 }
 
 TEST_F(TranscriptLines, AnOffsetThatNoFileCanHaveStartsAgain) {  // WORK-B10
@@ -165,17 +177,68 @@ TEST_F(TranscriptLines, AnOffsetThatNoFileCanHaveStartsAgain) {  // WORK-B10
   EXPECT_THAT(all_lines(position_), ElementsAre("one"));
 }
 
-TEST_F(TranscriptLines, AFileThatShrinksWhileItIsReadEnds) {  // WORK-B10
-  std::string line(1000, 'x');
-  std::string old;
-  for (int i = 0; i < 3000; ++i) old += line + "\n";
-  write(path_, old);
+TEST_F(TranscriptLines, AFileThatShrinksWhileItIsReadIsReadAgain) {  // WORK-B10
+  write(path_, numbered(3'000));
   LineReader shrinking = reader();
-  ASSERT_EQ(**shrinking.next(), line);
-  fs::resize_file(path_, 5);
+  ASSERT_EQ(**shrinking.next(), number(0));
+  write(path_, "one\ntw");
   auto rest = lines(shrinking);
-  EXPECT_LT(rest.size(), 2999U);
-  EXPECT_TRUE(reader(position_).restarted());
+  EXPECT_LT(rest.size(), 2'000U);
+  EXPECT_EQ(rest.back(), "one");
+  EXPECT_EQ(shrinking.restarts(), 1U);
+  EXPECT_EQ(position_.offset, 4U);
+  EXPECT_EQ(reader(position_).restarts(), 0U);
+}
+
+TEST_F(TranscriptLines, AFileThatIsRewrittenWhileItIsReadIsReadAgain) {  // WORK-B10
+  // However much of it was read, and also if it has become longer.
+  for (int read : {1, 1'000, 1'500, 2'999, 3'000}) {
+    write(path_, numbered(3'000));
+    LineReader rewritten = reader();
+    for (int i = 0; i < read; ++i) ASSERT_EQ(**rewritten.next(), number(i));
+    write(path_, "new\n" + numbered(4'000));
+    auto rest = lines(rewritten);
+    ASSERT_GT(rest.size(), 4'000U) << read;
+    EXPECT_EQ(rest[rest.size() - 4'001], "new") << read;
+    EXPECT_EQ(rewritten.restarts(), 1U);
+    EXPECT_EQ(position_.offset, fs::file_size(path_));
+    EXPECT_EQ(reader(position_).restarts(), 0U);
+  }
+}
+
+TEST_F(TranscriptLines, AFileThatWasRewrittenBehindALongLineIsReadAgain) {  // WORK-B10, WORK-U7
+  const std::string half(kLineBytesMax + kReadBytes, 'x');
+  write(path_, "one\n" + half);
+  LineReader rewritten = reader();
+  EXPECT_THAT(lines(rewritten), ElementsAre("one"));
+  write(path_, "1ne\n" + half + "\ntwo\n");
+  EXPECT_THAT(all_lines(position_), ElementsAre("1ne", "two")) << "by the place of the line";
+  write(path_, "one\n" + half.substr(1) + "y\ntwo\n");
+  EXPECT_THAT(lines(rewritten), ElementsAre("one", "two")) << "by its last bytes";
+  EXPECT_EQ(rewritten.restarts(), 1U);
+}
+
+TEST_F(TranscriptLines, AFileThatWasRewrittenAfterItWasReadIsNotKnownByWhatItHasNow) {  // WORK-B10
+  write(path_, "one\n");
+  LineReader reading = reader();
+  ASSERT_EQ(**reading.next(), "one");
+  write(path_, "two\nthree\n");
+  EXPECT_THAT(all_lines(reading.position()), ElementsAre("two", "three"));
+}
+
+TEST_F(TranscriptLines, WhoGoesBackFindsAnotherFileAtItsBeginning) {  // WORK-B10
+  write(path_, numbered(3'000));
+  LineReader reading = reader();
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(**reading.next(), number(i));
+  const Position tenth = reading.position();
+  ASSERT_EQ(lines(reading).size(), 2'990U);
+  reading.go_back(tenth);
+  EXPECT_EQ(reading.restarts(), 0U);
+  ASSERT_EQ(lines(reading).size(), 2'990U);
+  write(path_, "new\n" + numbered(3'000));
+  reading.go_back(tenth);
+  EXPECT_EQ(reading.restarts(), 1U);
+  EXPECT_EQ(lines(reading).size(), 3'001U);
 }
 
 TEST_F(TranscriptLines, LinesOfAnyLengthComeWhole) {  // WORK-16

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "store/change_notes.h"
+#include "transcript/json_text.h"
 
 namespace perdure::transcript {
 namespace {
@@ -26,23 +27,8 @@ std::string_view name_of(Status status) {
   return kStatusNames[static_cast<std::size_t>(status)];
 }
 
-std::string_view first_bytes(std::string_view text, std::size_t count) {
-  if (text.size() <= count) return text;
-  while (count > 0 && (static_cast<unsigned char>(text[count]) & 0xc0) == 0x80) --count;
-  return text.substr(0, count);
-}
-
 bool is_status(std::string_view name) {
   return std::ranges::find(kStatusNames, name) != kStatusNames.end();
-}
-
-std::string_view first_characters(std::string_view text, std::size_t count) {
-  std::size_t at = 0;
-  for (; at < text.size(); ++at) {
-    bool begins = (static_cast<unsigned char>(text[at]) & 0xc0) != 0x80;
-    if (begins && count-- == 0) break;
-  }
-  return text.substr(0, at);
 }
 
 std::string key_text(std::string_view text) {

@@ -57,6 +57,8 @@ inline std::int64_t to_ms(WallTime time) {
 
 /// How long messages are kept, after their own time and after that of their session.
 inline constexpr Duration kMessagesKept = std::chrono::hours(3 * 24);
+/// What a session is called by has no more characters than this.
+inline constexpr std::size_t kNameCharacters = 200;
 /// Instead of a session, in the timetable: the hooks of nobody.
 inline constexpr std::string_view kNobody;
 
@@ -112,7 +114,7 @@ struct PromptRow {
 struct ToolRow {
   std::string id;
   std::string name;
-  /// JSON.
+  /// See ToolCall.
   std::string input;
   /// Its answer, if that was stored with it, or 0; see answer_of.
   std::uint64_t result = 0;
@@ -281,11 +283,6 @@ void note_favourite(Transaction& txn, std::string_view space, std::string_view i
                     WallTime now);
 void note_messages(Transaction& txn, std::string_view space, std::string_view id, const SessionRow& session,
                    std::uint64_t count, std::uint64_t messages, WallTime now);
-
-/// The first `count` bytes, at most, and no half of a character.
-std::string_view first_bytes(std::string_view text, std::size_t count);
-/// The first `count` code points, at most.
-std::string_view first_characters(std::string_view text, std::size_t count);
 
 }  // namespace perdure::transcript
 

@@ -30,7 +30,7 @@ class Reading {
           const RunClock& now)
       : store_(store), job_(job), id_(std::move(id)), session_(session), entries_(progress.entries), now_(now) {}
 
-  /// Of a run that has died, or of a file that has changed under it. Before anything is read.
+  /// Of a run that has died, or of a file that has changed under it. Nothing may be under way.
   Result<void> cancel_old_bookings() {
     for (bool more = true; more;) {
       auto done = store_.transact([&](Transaction& txn) {
@@ -53,14 +53,18 @@ class Reading {
       batch->before = entries_;
       batch->ahead = ahead_;
       bool end = false;
-      const std::uint64_t begun = lines.bytes_read();
+      const std::uint64_t begun = lines.bytes_read(), too_long = lines.long_lines();
       // A place is stored now and then also while there is nothing to keep, and the loss of the claim is noticed.
       while (!end && !batch->full() && lines.bytes_read() - begun < kBytesAtOnce) {
         auto line = lines.next();
         if (!line) return leave(std::move(line.error()));
         end = !*line;
-        if (!end) batch->add(entries.read(**line));
+        if (end) continue;
+        Entry entry = entries.read(**line);
+        malformed_ += entry.why == kMalformed;
+        batch->add(std::move(entry));
       }
+      too_long_ += lines.long_lines() - too_long;
       batch->position = lines.position();
       batch->bytes_read = lines.bytes_read() - std::exchange(counted, lines.bytes_read());
       entries_ += batch->entries.size();
@@ -71,6 +75,13 @@ class Reading {
     }
     if (auto stored = wait(); !stored) return std::unexpected(std::move(stored.error()));
     return Value::Map{{"bytes", lines.bytes_read()}};
+  }
+
+  /// Of the lines that it could not make sense of, for the log; empty if there were none.
+  std::string passed_over() const {
+    if (malformed_ + too_long_ == 0) return {};
+    return "lines were passed over: " + std::to_string(malformed_) + " malformed, " + std::to_string(too_long_) +
+           " longer than 16 MiB";
   }
 
  private:
@@ -85,13 +96,19 @@ class Reading {
   /// Books the uuids of the next stretch, if it is a long one and the one before is stored.
   Result<void> book_ahead(LineReader& lines) {
     const Position here = lines.position();
-    if ((ahead_ && here.offset < ahead_->end) || lines.left() < kLongBytes) return {};
+    const std::uint64_t restarts = lines.restarts();
+    if (ahead_ && restarts == ahead_restarts_ && here.offset < ahead_->end) return {};
+    if (auto closed = close_stretch(); !closed) return closed;
+    if (lines.left() < kLongBytes) return {};
     if (auto stored = wait(); !stored) return stored;
     const std::size_t at_once = store_.limits().transaction_bytes_max / kBookedBytes;
     auto stretch = read_ahead(lines, entries_, kBookingsMax * at_once, oldest_kept(session_, now_()));
     if (!stretch) return std::unexpected(std::move(stretch.error()));
     lines.go_back(here);
+    // It is of a file that is another one by now.
+    if (lines.restarts() != restarts) return {};
     ahead_ = std::make_shared<const Stretch>(std::move(*stretch));
+    ahead_restarts_ = restarts;
     const auto order = ahead_->sorted();
     for (std::size_t i = 0; i < order.size(); i += at_once) {
       auto which = std::span(order).subspan(i, std::min(at_once, order.size() - i));
@@ -100,6 +117,15 @@ class Reading {
       if (auto done = before ? before->take() : Result<void>(); !done) return done;
     }
     return wait();
+  }
+
+  /// Reading is behind the stretch. If the file has changed since it was read ahead, and had fewer entries there, the
+  /// list of what was booked is still there, and would be written over by the next.
+  Result<void> close_stretch() {
+    auto ahead = std::exchange(ahead_, nullptr);
+    if (!ahead || entries_ >= ahead->last()) return {};
+    if (auto stored = wait(); !stored) return stored;
+    return cancel_old_bookings();
   }
 
   Pending start_booking(std::vector<std::uint32_t> which, std::size_t place) {
@@ -151,8 +177,11 @@ class Reading {
   /// How many are in what was read.
   std::uint64_t entries_;
   std::shared_ptr<const Stretch> ahead_;
+  /// Of the reader, when it was read.
+  std::uint64_t ahead_restarts_ = 0;
   const RunClock& now_;
   Pending pending_;
+  std::uint64_t malformed_ = 0, too_long_ = 0;
 };
 
 }  // namespace
@@ -194,7 +223,9 @@ Result<Value> run(Store& store, Job& job, const std::vector<std::string>& roots,
   Reading reading(store, job, id, session, progress, now);
   if (has_bookings)
     if (auto cancelled = reading.cancel_old_bookings(); !cancelled) return std::unexpected(cancelled.error());
-  return reading.read(lines);
+  auto read = reading.read(lines);
+  if (std::string lines_passed = reading.passed_over(); !lines_passed.empty()) say(lines_passed, id);
+  return read;
 }
 
 }  // namespace perdure::transcript

@@ -12,7 +12,7 @@
 namespace perdure::transcript {
 
 using RunClock = std::function<WallTime()>;
-/// Tells the log why nothing was read of a session.
+/// Tells the log why nothing, or not all, was read of a session.
 using Say = std::function<void(const std::string& why, const std::string& session)>;
 
 /// Reads what its session's transcript has more. Errors: a failed attempt, or the loss of the claim.

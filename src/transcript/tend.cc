@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/time_math.h"
+#include "debounce/window.h"
 #include "session/timed_part.h"
 #include "store/read_page.h"
 #include "transcript/hook.h"
@@ -100,6 +102,16 @@ bool remove_some(Tending& turn, std::string_view space, std::uint64_t number) {
   return is_empty(turn.txn, all);
 }
 
+/// When the first message of a range goes; nothing if there is none.
+std::optional<WallTime> first_goes(Tending& turn, BytesView messages, const KeyRange& range) {
+  auto first = turn.txn.get_range(range, {.limit = 1});
+  if (first.empty()) return std::nullopt;
+  auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(messages, first[0].key);
+  // A key that nobody could have written is no message.
+  if (!place) turn.txn.clear(first[0].key);
+  return place ? plus(from_ns(std::get<0>(*place)), kMessagesKept) : turn.now;
+}
+
 /// Those of a transcript that was old when it was first heard of are as new as the session.
 bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& session, std::optional<WallTime>& next) {
   if (session.favourite) return true;
@@ -108,13 +120,11 @@ bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& se
     return true;
   }
   Bytes data = data_key(space, session.number), messages = messages_key(data);
-  for (const Row& row : turn.page(tuple::extensions(messages))) {
-    auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(messages, row.key);
-    WallTime goes = place ? from_ns(std::get<0>(*place)) + kMessagesKept : turn.now;
-    if (goes > turn.now) {
-      next = earlier(next, goes);
-      return true;
-    }
+  const KeyRange all = tuple::extensions(messages);
+  // None but those that go are read: what is paid for those that stay would be missing for whatever comes after them,
+  // in every turn.
+  const Bytes young = tuple::extensions(tuple::pack_onto(messages, to_ns(turn.now - kMessagesKept))).end;
+  for (const Row& row : turn.page({all.begin, young})) {
     // With what its tools answered.
     for (const ToolRow& tool : forget_message(turn, space, session.number, row).tools) {
       turn.txn.clear(result_key(data, answer_of(turn.txn, data, tool)));
@@ -123,7 +133,9 @@ bool old_messages_go(Tending& turn, std::string_view space, const SessionRow& se
       turn.pay(0);
     }
   }
-  return is_empty(turn.txn, tuple::extensions(messages));
+  if (!is_empty(turn.txn, {all.begin, young})) return false;
+  next = earlier(next, first_goes(turn, messages, {young, all.end}));
+  return true;
 }
 
 bool old_hooks_go(Tending& turn, std::string_view space, std::uint64_t number, std::optional<WallTime>& next) {
@@ -145,10 +157,10 @@ bool old_hooks_go(Tending& turn, std::string_view space, std::uint64_t number, s
   return is_empty(turn.txn, hooks);
 }
 
-/// Whether nobody will read more of it by what is known now.
-bool is_read(Reader& reader, const Debouncers& debouncers, std::string_view space, const std::string& id) {
-  auto key = debouncers.in(std::string(space)).key(reader, kDebouncer, id);
-  return !key || key->status == KeyStatus::kIdle;
+/// Whether nobody will read more of it by what is known now. It is asked for sessions that have come up, and must fail
+/// for none of them, or nobody would look after all others.
+bool is_read(Reader& reader, std::string_view space, const std::string& id) {
+  return debounce::is_idle(reader, {std::string(space), std::string(kDebouncer), id});
 }
 
 /// One that went on right now would be seen to in this very turn, for ever.
@@ -157,8 +169,7 @@ std::int64_t due_after(const Tending& turn, bool all, std::optional<WallTime> ne
   return !all ? soonest : next ? std::max(to_ms(*next), soonest) : 0;
 }
 
-void tend_session(Tending& turn, const Debouncers& debouncers, std::string_view space, const std::string& id,
-                  std::int64_t due) {
+void tend_session(Tending& turn, std::string_view space, const std::string& id, std::int64_t due) {
   Transaction& txn = turn.txn;
   const WallTime now = turn.now;
   Bytes key = session_key(space, id);
@@ -169,7 +180,7 @@ void tend_session(Tending& turn, const Debouncers& debouncers, std::string_view 
   WallTime heard = from_ns(session->updated);
   std::optional<WallTime> next;
   if (heard + kIdleTime <= now) {
-    bool empty = said_nothing(txn, space, *session), all_read = is_read(txn, debouncers, space, id);
+    bool empty = said_nothing(txn, space, *session), all_read = is_read(txn, space, id);
     if (!session->favourite && (heard + kSessionsKept <= now || (empty && all_read)))
       return remove_session(txn, space, id, *session, now);
     if (!all_read) next = now + kIdleTime;
@@ -194,7 +205,7 @@ void tend_nobody(Tending& turn, std::string_view space, std::int64_t due) {
 }
 
 /// Those of which something is due, as many as one turn sees to.
-void tend_due(Tending& tending, const Debouncers& debouncers, DueTurn& turn) {
+void tend_due(Tending& tending, DueTurn& turn) {
   Transaction& txn = tending.txn;
   for (const Row& row : txn.get_range(tuple::extensions(timetable()), {.limit = kSessionsAtOnce + 1})) {
     if (tending.spent()) break;
@@ -210,14 +221,14 @@ void tend_due(Tending& tending, const Debouncers& debouncers, DueTurn& turn) {
     else if (const auto& [due, space, id] = *place; id == kNobody)
       tend_nobody(tending, space, due);
     else
-      tend_session(tending, debouncers, space, id, due);
+      tend_session(tending, space, id, due);
   }
   turn.more = turn.acted;
 }
 
 }  // namespace
 
-DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now, const SayDamaged& say) {
+DueTurn tend(Transaction& txn, WallTime now, const SayDamaged& say) {
   DueTurn turn;
   Tending tending{txn, now};
   Bytes gone = gone_sessions();
@@ -227,7 +238,7 @@ DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now, const
     if (!which || remove_some(tending, std::get<0>(*which), std::get<1>(*which))) txn.clear(first[0].key);
     turn.more = true;
   } else {
-    tend_due(tending, debouncers, turn);
+    tend_due(tending, turn);
   }
   if (!tending.damaged.empty() && say)
     turn.committed = [say, damaged = std::move(tending.damaged)] {

@@ -11,7 +11,6 @@
 #include <functional>
 #include <optional>
 
-#include "perdure/debounce.h"
 #include "perdure/transaction.h"
 #include "session/due_loop.h"
 
@@ -22,7 +21,7 @@ using SayDamaged = std::function<void(BytesView key)>;
 
 /// Does some of what is due: so many rows, and so many bytes of them, that others need not wait for long. Needs system
 /// access, as what follows.
-DueTurn tend(Transaction& txn, const Debouncers& debouncers, WallTime now, const SayDamaged& say = {});
+DueTurn tend(Transaction& txn, WallTime now, const SayDamaged& say = {});
 
 /// When the next session is to be looked after.
 std::optional<WallTime> next_due(Reader& reader);

@@ -79,7 +79,7 @@ void Transcripts::release() {
 
 DueTurn Transcripts::look_after(Transaction& txn, WallTime now) {
   if (held_) return {};
-  DueTurn turn = tend(txn, debouncers_, now, [this](BytesView key) {
+  DueTurn turn = tend(txn, now, [this](BytesView key) {
     complain("a row that cannot be read is passed over, and goes when it is old: " + printable(key), "", "");
   });
   turn.committed = [this, say = std::move(turn.committed)] {

@@ -47,6 +47,29 @@ test("every type of hook has its status", async () => {
     assert.deepEqual(await world.sessions(`?status=${status}`), []);
 });
 
+// WORK-U1.
+test("a hook that was overtaken by a later one undoes nothing of it", async () => {
+  const world = shared.apart();
+  const now = await world.advance("1s");
+  const sent = (type, ms, more) => world.hook(
+      "s", type, more, {headers: {"Perdure-Hook-Time": new Date(now + ms).toISOString()}});
+  await sent("UserPromptSubmit", -20, {prompt: "asked"});
+  await sent("SessionStart", -30, {source: "startup"});
+  assert.equal((await world.session("s")).status, "active");
+  await sent("Stop", -5);
+  await sent("PostToolUse", -10);
+  const session = await world.session("s");
+  assert.equal(session.status, "done");
+  assert.deepEqual(session.prompts.map((each) => now - Date.parse(each.created_at)), [20, 30]);
+  // By a clock that differs it is no later than now, and one that is none is logged.
+  await sent("PreToolUse", -3_600_000);
+  assert.equal((await world.session("s")).status, "active");
+  const log = daemon.logs();
+  await world.hook("s", "SessionEnd", {}, {headers: {"Perdure-Hook-Time": "yesterday"}});
+  await log(/warning transcript: the time of a hook is none, and it counts as of now: .*session=s/);
+  assert.equal((await world.session("s")).status, "ended");
+});
+
 // WORK-U4.
 test("prompts come from starts and from what is submitted, and the first names the session", async () => {
   const world = shared.apart();

@@ -66,6 +66,19 @@ test("messages are what users typed, and what was answered", async () => {
   assert.deepEqual([session.messages, session.prompts[0].text], [4, "Hello,\n\"wörld\" 🎉"]);
 });
 
+// WORK-U13.
+test("an input that is no value here is shown as the text that it is", async () => {
+  const world = shared.apart();
+  const transcript = world.transcript();
+  const inputs = [`{"n":123456789012345678901234567890}`, "[1e309]", `{"a":1,"a":2}`, `{"$bytes":7}`, `{"a":tru}`];
+  const line = JSON.stringify(
+      answered("a", 1, inputs.map((_, i) => ({type: "tool_use", id: `t${i}`, name: "X", input: `input ${i}`}))));
+  transcript.append(inputs.reduce((text, input, i) => text.replace(`"input ${i}"`, () => input), line));
+  await world.start("s", transcript);
+  await world.advance("2s");
+  assert.deepEqual((await world.messages("s"))[0].tools.map((each) => each.input), inputs);
+});
+
 // WORK-U7, WORK-U8.
 test("lines that are of no use are passed over", async () => {
   const world = shared.apart();
