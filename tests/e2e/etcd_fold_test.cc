@@ -66,7 +66,7 @@ TEST_F(EtcdFoldTest, EachFoldHasAMarkOfItsOwn) {
   auto client = must(etcd::Client::make(url, {}));
   Heard marks, heard;
   std::jthread watching([&] {
-    client->watch(layout.folder(), [&](const etcd::KeyValue* mark) {
+    client->watch(layout.folder(), layout.folder(), [&](const etcd::KeyValue* mark) {
       if (mark) marks.add(mark->value);
       heard.add(mark ? "mark" : "ready");
     });
@@ -90,8 +90,10 @@ TEST_F(EtcdFoldTest, AFolderThatIsReplacedStopsWriting) {
   etcd::Layout layout("perdure");
   auto client = must(etcd::Client::make(must(etcd::parse_url(cluster_.url())), {}));
   Heard heard;
-  std::jthread watching(
-      [&] { client->watch(layout.folder(), [&](const etcd::KeyValue* mark) { heard.add(mark ? "mark" : "ready"); }); });
+  std::jthread watching([&] {
+    client->watch(layout.folder(), layout.folder(),
+                  [&](const etcd::KeyValue* mark) { heard.add(mark ? "mark" : "ready"); });
+  });
   EXPECT_TRUE(heard.wait_for("ready"));
   constexpr std::uint64_t kRows = 20'000;
   std::vector<FoldedRow> rows;
