@@ -15,7 +15,7 @@ const actors = 3;
 /// How many seconds of faults; PERDURE_FAULT_SECONDS says otherwise.
 export const faultSeconds = Number(process.env.PERDURE_FAULT_SECONDS ?? 25);
 /// So long after a daemon was cut off, a client may still be given what was answered before.
-const underWay = 500;
+const underWay = 1_000;
 /// Longer than that, nobody may wait around a fault.
 export const unavailableLimit = 10_000;
 
