@@ -26,11 +26,16 @@ enum Flag : std::uint8_t {
 
 constexpr auto kTypes =
     std::to_array<std::string_view>({"event", "worker", "actor", "debouncer", "schedule", "partition", "session"});
-constexpr auto kStates = std::to_array<std::string_view>(
-    {"scheduled", "ready",    "running", "completed", "failed", "dead",    "dropped", "cancelled",
-     "paused",    "unpaused", "blocked", "unblocked", "set",    "removed", "created", "handled",
-     "locked",    "unlocked", "killed",  "waiting",   "fired",  "ended",   "appended",
-     "started",   "active",   "idle",    "permission_needed", "done",  "updated"});
+constexpr auto kStates = std::to_array<std::string_view>({"scheduled", "ready",     "running",
+                                                          "completed", "failed",    "dead",
+                                                          "dropped",   "cancelled", "paused",
+                                                          "unpaused",  "blocked",   "unblocked",
+                                                          "set",       "removed",   "created",
+                                                          "handled",   "locked",    "unlocked",
+                                                          "killed",    "waiting",   "fired",
+                                                          "ended",     "appended",  "started",
+                                                          "active",    "idle",      "permission_needed",
+                                                          "done",      "updated"});
 
 void put_varint(Bytes& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "perdure/transaction.h"
-#include "runtime/latch.h"
 #include "runtime/fork_mark.h"
+#include "runtime/latch.h"
 #include "runtime/mutex.h"
 #include "runtime/scheduler.h"
 #include "store/engine.h"

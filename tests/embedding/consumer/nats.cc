@@ -1,7 +1,8 @@
 // The same with the component for NATS. There is no server, and that is said with the setting.
+#include "perdure/nats.h"
+
 #include <string>
 
-#include "perdure/nats.h"
 #include "perdure/tick.h"
 
 int main() {
