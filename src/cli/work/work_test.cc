@@ -187,9 +187,9 @@ TEST_F(CliWork, ALostClaimStopsItsProgramAndIsNotFatal) {
   daemon_.add("e1");
   WorkProcess process =
       work(std::string(kTakeLock) + "test $PERDURE_EVENT_ID = e1 && { echo up > ready; sleep 1000; }; :",
-           {"--lock", "200ms"});
+           {"--lock", "1s"});
   EXPECT_EQ(ready(), "up");
-  EXPECT_EQ(daemon_.settled(0), R"(extend e1 {"lock":"200ms"})");
+  EXPECT_EQ(daemon_.settled(0), R"(extend e1 {"lock":"1s"})");
   wait_for_lock();
   daemon_.add("e2");
   EXPECT_EQ(daemon_.settled(1), "complete e2 {}");

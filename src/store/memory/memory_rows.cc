@@ -1,6 +1,8 @@
 #include "store/memory/memory_rows.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 namespace perdure::memory {
 
@@ -29,31 +31,18 @@ class MemoryRows::View {
     return row ? std::optional(*row) : std::nullopt;
   }
 
-  /// Calls `visit(key, row)` in order until it returns false.
+  /// Calls `visit(key, row)` in order until it returns false. It costs as much as it visits.
   template <class F>
   void scan(const KeyRange& range, Direction direction, F visit) {
     if (range.empty()) return;
-    // Both maps are small enough in tests to be merged whole.
-    std::map<BytesView, const Versioned*> merged;
     MutexLock lock(rows_.mutex_);
-    for (auto row = rows_.rows_.lower_bound(range.begin); row != rows_.rows_.end() && range.contains(row->first); ++row)
-      if (overlay_.empty() && direction == Direction::kForward) {
-        const Versioned* value = at(row->second, epoch_);
-        if (value && !visit(BytesView(row->first), *value)) return;
-      } else if (const Versioned* value = at(row->second, epoch_)) {
-        merged[row->first] = value;
-      }
-    for (auto own = overlay_.lower_bound(range.begin); own != overlay_.end() && range.contains(own->first); ++own) {
-      merged.erase(own->first);
-      if (own->second) merged[own->first] = &*own->second;
-    }
-    if (direction == Direction::kForward) {
-      for (auto& [key, row] : merged)
-        if (!visit(key, *row)) return;
-    } else {
-      for (auto row = merged.rbegin(); row != merged.rend(); ++row)
-        if (!visit(row->first, *row->second)) return;
-    }
+    auto [stored, stored_end] = within(rows_.rows_, range);
+    auto [own, own_end] = within(overlay_, range);
+    if (direction == Direction::kForward)
+      merge(stored, stored_end, own, own_end, std::less<BytesView>(), visit);
+    else
+      merge(std::reverse_iterator(stored_end), std::reverse_iterator(stored), std::reverse_iterator(own_end),
+            std::reverse_iterator(own), std::greater<BytesView>(), visit);
   }
 
   std::vector<Row> get_range(const RangeRead& read) {
@@ -77,6 +66,26 @@ class MemoryRows::View {
   }
 
  private:
+  template <class Map>
+  static auto within(Map& map, const KeyRange& range) {
+    return std::pair(map.lower_bound(range.begin), range.end.empty() ? map.end() : map.lower_bound(range.end));
+  }
+  /// What this commit has written goes before what is stored.
+  template <class Stored, class Own, class Before, class F>
+  void merge(Stored stored, Stored stored_end, Own own, Own own_end, Before before, F& visit) {
+    while (stored != stored_end || own != own_end) {
+      if (own == own_end || (stored != stored_end && before(stored->first, own->first))) {
+        const Versioned* row = at(stored->second, epoch_);
+        if (row && !visit(BytesView(stored->first), *row)) return;
+        ++stored;
+      } else {
+        if (stored != stored_end && stored->first == own->first) ++stored;
+        if (own->second && !visit(BytesView(own->first), *own->second)) return;
+        ++own;
+      }
+    }
+  }
+
   MemoryRows& rows_;
   const std::uint64_t epoch_;
   Overlay overlay_;
@@ -178,14 +187,23 @@ std::uint64_t MemoryRows::install(MemoryCommit& commit) {
   last_version_ = commit.last_version();
   std::uint64_t oldest = oldest_needed();
   for (auto& [key, row] : commit.view_->overlay()) {
-    History& history = rows_[key];
-    history.push_back({epoch_, std::move(row)});
-    // Of the revisions that every snapshot is past, only the newest can still be seen.
-    auto keep = std::ranges::find_if(history, [oldest](const Revision& revision) { return revision.epoch > oldest; });
-    if (keep != history.begin()) history.erase(history.begin(), keep - 1);
-    if (history.size() == 1 && !history.front().row && history.front().epoch <= oldest) rows_.erase(key);
+    if (!row && epoch_ > oldest) erased_.emplace_back(epoch_, key);
+    rows_[key].push_back({epoch_, std::move(row)});
+    forget(key, oldest);
   }
+  for (; !erased_.empty() && erased_.front().first <= oldest; erased_.pop_front())
+    forget(erased_.front().second, oldest);
   return epoch_;
+}
+
+void MemoryRows::forget(const Bytes& key, std::uint64_t oldest) {
+  auto found = rows_.find(key);
+  if (found == rows_.end()) return;
+  History& history = found->second;
+  // Of the revisions that every snapshot is past, only the newest can still be seen.
+  auto keep = std::ranges::find_if(history, [oldest](const Revision& revision) { return revision.epoch > oldest; });
+  if (keep != history.begin()) history.erase(history.begin(), keep - 1);
+  if (history.size() == 1 && !history.front().row && history.front().epoch <= oldest) rows_.erase(found);
 }
 
 std::uint64_t MemoryRows::epoch() {

@@ -4,6 +4,7 @@
 // for a node of a store that all of them have open.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -50,10 +51,14 @@ class MemoryRows {
   using History = std::vector<Revision>;
 
   static const Versioned* at(const History& history, std::uint64_t epoch);
+  /// Forgets what nobody can see any more at the key.
+  void forget(const Bytes& key, std::uint64_t oldest) PERDURE_REQUIRES(mutex_);
   std::uint64_t oldest_needed() PERDURE_REQUIRES(mutex_);
 
   Mutex mutex_;
   std::map<Bytes, History, std::less<>> rows_ PERDURE_GUARDED_BY(mutex_);
+  /// Keys that were erased while somebody could still see them, by when: whoever walks past them pays for them.
+  std::deque<std::pair<std::uint64_t, Bytes>> erased_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t epoch_ PERDURE_GUARDED_BY(mutex_) = 1;
   Version last_version_ PERDURE_GUARDED_BY(mutex_);
   std::multiset<std::uint64_t> open_snapshots_ PERDURE_GUARDED_BY(mutex_);
