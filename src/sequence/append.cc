@@ -133,9 +133,14 @@ struct Tail {
 };
 
 void raise_numbers(Transaction& txn, const Place& place, const NumberMap& numbers) {
+  std::vector<Bytes> rows;
+  rows.reserve(numbers.size());
+  for (auto& [key, number] : numbers) rows.push_back(place.number_key(key));
+  auto stored = txn.get_many(rows);  // Together, for on a server each by itself is a round trip.
+  std::size_t i = 0;
   for (auto& [key, number] : numbers) {
-    Bytes row = place.number_key(key);
-    if (number > read_number(txn, row)) txn.set(row, encode_number(number));
+    if (number > decode_number(txn, stored[i])) txn.set(rows[i], encode_number(number));
+    ++i;
   }
 }
 
