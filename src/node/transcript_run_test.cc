@@ -695,7 +695,8 @@ TEST_F(TranscriptRun, AShortageOfTheMachineIsTriedAgain) {  // WORK-B5, WORK-U7
     AllFilesOpen shortage;
     advance(2s);
   }
-  EXPECT_THAT(log.entries(), ElementsAre(HasSubstr("Worker error: ")));
+  // A store on a server may have something to say of it as well.
+  EXPECT_THAT(log.entries(), Contains(HasSubstr("Worker error: ")).Times(1));
   EXPECT_EQ(node->debouncers().key(kDebouncer, "s")->status, KeyStatus::kWaiting);
   advance(5s);
   EXPECT_THAT(bodies(), ElementsAre("one")) << "without another hook";
