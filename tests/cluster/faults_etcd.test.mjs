@@ -6,7 +6,7 @@ import {setTimeout as sleep} from "node:timers/promises";
 
 import {checkHistory} from "./history.mjs";
 import {faultSeconds, Load} from "./load.mjs";
-import {longerThanPatience, networkFor, startDaemons} from "./places.mjs";
+import {networkFor, startDaemons} from "./places.mjs";
 import {directory, Etcd, noEtcd, perdure} from "./servers.mjs";
 
 /// The first member that does not lead: daemons begin with it.
@@ -54,11 +54,9 @@ function faultsOf({network, cluster, daemons}, load) {
   };
   const unplugDaemon = () => {
     const i = next++ % daemons.length;
-    return load.silence("a daemon is cut off from everybody", [daemons[i]], async () => {
-      network.unplug(`daemon${i}`);
-      await sleep(longerThanPatience);
-      return () => network.plug(`daemon${i}`);
-    });
+    return load.cutOff(
+        "a daemon is cut off from everybody", [daemons[i]], () => network.unplug(`daemon${i}`),
+        () => network.plug(`daemon${i}`));
   };
   return [killLeader, cutMember, killDaemon, unplugLeader, unplugDaemon];
 }

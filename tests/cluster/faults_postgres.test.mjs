@@ -5,8 +5,8 @@ import {test} from "node:test";
 import {setTimeout as sleep} from "node:timers/promises";
 
 import {checkHistory} from "./history.mjs";
-import {faultSeconds, Load} from "./load.mjs";
-import {longerThanPatience, networkFor, startDaemons} from "./places.mjs";
+import {faultSeconds, Load, longerThanPatience} from "./load.mjs";
+import {networkFor, startDaemons} from "./places.mjs";
 import {directory, noPostgres, perdure, Postgres} from "./servers.mjs";
 
 /// Ends, for some seconds, sessions of the daemons while they run a statement: some of them have committed, and their
@@ -57,11 +57,9 @@ test(
         },
       ];
       // What is on its way when it happens is lost without a word: commits, and answers to them.
-      const cutOff = () => load.silence("the daemons are cut off from the server", daemons, async () => {
-        network.unplug("server");
-        await sleep(longerThanPatience);
-        return () => network.plug("server");
-      });
+      const cutOff = () => load.cutOff(
+          "the daemons are cut off from the server", daemons, () => network.unplug("server"),
+          () => network.plug("server"));
       await load.suffer(network ? [...faults, cutOff] : faults);
       await load.finish("postgres");
       t.diagnostic(`postgres: ${server.log().split("due to administrator command").length - 1} sessions were ended`);

@@ -10,9 +10,6 @@ import {directory, Network, noNetworks} from "./servers.mjs";
 const counterScript = fileURLToPath(new URL("../../clients/typescript/examples/counter_plain.mjs", import.meta.url));
 const counterPort = 8080;
 
-/// Longer than a daemon waits for a server that is silent, and longer than its sessions live.
-export const longerThanPatience = 7_000;
-
 /// The behaviour of the counters where a daemon is: its network has nothing else.
 async function startCounter(t, inside) {
   const words = [...inside, process.execPath, counterScript, `${counterPort}`];
