@@ -9,11 +9,11 @@ namespace perdure::sim {
 namespace {
 
 using remote::Fold;
+using remote::LogEnd;
 using remote::LogEntry;
 using remote::Moment;
 
-const Bytes kVersion = "m/version", kFolded = "m/folded", kTrimmed = "m/trimmed", kTurn = "m/turn", kLog = "l/",
-            kRows = "r/";
+const Bytes kEnd = "m/end", kFolded = "m/folded", kTrimmed = "m/trimmed", kTurn = "m/turn", kLog = "l/", kRows = "r/";
 
 Bytes number(Version version) {
   Bytes bytes(sizeof version.number, '\0');
@@ -29,6 +29,21 @@ Result<Version> read_version(ReadView& view, BytesView key) {
   auto row = view.get(key);
   if (!row) return std::unexpected(std::move(row.error()));
   return *row ? version_in((*row)->value) : Version{};
+}
+
+Bytes end_bytes(const LogEnd& end) {
+  Bytes bytes = number(end.version);
+  bytes.resize(2 * sizeof(std::uint64_t));
+  store_big(bytes.data() + sizeof(std::uint64_t), end.link);
+  return bytes;
+}
+
+Result<LogEnd> read_end(ReadView& view) {
+  auto row = view.get(kEnd);
+  if (!row) return std::unexpected(std::move(row.error()));
+  if (!*row) return LogEnd{};
+  const Bytes& bytes = (*row)->value;
+  return LogEnd{version_in(bytes), load_big<remote::Link>(bytes.data() + sizeof(std::uint64_t))};
 }
 
 Row row_in(const Row& stored) {
@@ -69,8 +84,10 @@ Result<void> read_rows(Snapshot& view, std::span<const Bytes> keys, std::span<co
 Result<Moment> read_moment(Snapshot& view, Version since, std::span<const Bytes> keys,
                            std::span<const RangeRead> ranges) {
   Moment moment;
-  for (auto [key, version] :
-       {std::pair(&kVersion, &moment.version), {&kFolded, &moment.folded}, {&kTrimmed, &moment.trimmed}}) {
+  auto end = read_end(view);
+  if (!end) return std::unexpected(std::move(end.error()));
+  moment.end = *end;
+  for (auto [key, version] : {std::pair(&kFolded, &moment.folded), {&kTrimmed, &moment.trimmed}}) {
     auto read = read_version(view, *key);
     if (!read) return std::unexpected(std::move(read.error()));
     *version = *read;
@@ -85,7 +102,7 @@ Result<Moment> read_moment(Snapshot& view, Version since, std::span<const Bytes>
 /// What has a condition, and happens wholly or not at all.
 class EngineServer::Write : public CommitJob {
  public:
-  explicit Write(EngineServer& server, const Bytes& rings = kVersion) : server_(server), changed_{watch_hash(rings)} {}
+  explicit Write(EngineServer& server, const Bytes& rings = kEnd) : server_(server), changed_{watch_hash(rings)} {}
 
   Result<Applied> apply(CommitView& view) override {
     auto holds = condition(view);
@@ -121,17 +138,18 @@ class EngineServer::Write : public CommitJob {
 
 class EngineServer::Append final : public Write {
  public:
-  Append(EngineServer& server, Version expected, LogEntry entry, AppendDone done)
+  Append(EngineServer& server, const LogEnd& expected, LogEntry entry, AppendDone done)
       : Write(server), expected_(expected), entry_(std::move(entry)), done_(std::move(done)) {}
 
  private:
   Result<bool> condition(CommitView& view) override {
-    auto version = read_version(view, kVersion);
-    if (!version) return std::unexpected(std::move(version.error()));
-    return *version == expected_;
+    auto end = read_end(view);
+    if (!end) return std::unexpected(std::move(end.error()));
+    return *end == expected_;
   }
   Result<void> write(CommitView& view) override {
-    if (auto written = put(view, kVersion, number(entry_.version)); !written) return written;
+    const Bytes end = end_bytes({entry_.version, remote::link_of(entry_.batch)});
+    if (auto written = put(view, kEnd, end); !written) return written;
     return put(view, kLog + number(entry_.version), entry_.batch);
   }
   void answer(Result<void> outcome) override {
@@ -141,7 +159,7 @@ class EngineServer::Append final : public Write {
       done_(std::unexpected(std::move(outcome.error())));
   }
 
-  const Version expected_;
+  const LogEnd expected_;
   const LogEntry entry_;
   AppendDone done_;
 };
@@ -155,7 +173,10 @@ class EngineServer::FoldRows final : public Write {
   Result<bool> condition(CommitView& view) override {
     auto folded = read_version(view, kFolded);
     if (!folded) return std::unexpected(std::move(folded.error()));
-    return *folded == fold_.from;
+    auto last = view.get(kLog + number(fold_.to.version));
+    if (!last) return std::unexpected(std::move(last.error()));
+    const bool has_it = fold_.to.version == fold_.from || (*last && remote::link_of((*last)->value) == fold_.to.link);
+    return *folded == fold_.from && has_it;
   }
   Result<void> write(CommitView& view) override {
     for (const remote::FoldedRow& row : fold_.rows) {
@@ -166,7 +187,7 @@ class EngineServer::FoldRows final : public Write {
     KeyRange trimmed{kLog, next_key(kLog + number(fold_.trim))};
     if (auto erased = view.erase_range(trimmed, [](BytesView) {}); !erased) return erased;
     if (auto written = put(view, kTrimmed, number(fold_.trim)); !written) return written;
-    return put(view, kFolded, number(fold_.to));
+    return put(view, kFolded, number(fold_.to.version));
   }
   void answer(Result<void> outcome) override {
     if (outcome)
@@ -208,7 +229,7 @@ Result<Moment> EngineServer::read(Version since, std::span<const Bytes> keys, st
   }
 }
 
-void EngineServer::append(Version expected, const LogEntry& entry, AppendDone done) {
+void EngineServer::append(const LogEnd& expected, const LogEntry& entry, AppendDone done) {
   commit(std::make_unique<Append>(*this, expected, entry, std::move(done)));
 }
 

@@ -21,7 +21,7 @@ class EngineServer final : public remote::ServerLink, private ChangeListener {
   bool unknown_appends() const override { return engine_->capabilities().unknown_commits; }
   bool blocking_calls() const override { return engine_->capabilities().blocking_calls; }
   Result<remote::Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override;
-  void append(Version expected, const remote::LogEntry& entry, AppendDone done) override;
+  void append(const remote::LogEnd& expected, const remote::LogEntry& entry, AppendDone done) override;
   void fold(const remote::Fold& fold, FoldDone done) override;
   void ask_for_turn() override;
   void listen(remote::Bell bell) override;

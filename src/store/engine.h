@@ -130,6 +130,9 @@ struct Capabilities {
   std::size_t batch_bytes_max = 16 << 20;
   /// Whether `done` may say kCommitUnknown. The store then keeps a row with the number of its last batch.
   bool unknown_commits = false;
+  /// Whether what a snapshot shows is as durable as what was acknowledged. A PostgreSQL that waits for a standby shows
+  /// a commit which it did not wait for to the end; only a later one that it did says that the standby has both.
+  bool what_is_read_lasts = true;
   /// Whether a body that only reads may be run again, because its answer turned out to be of the past.
   bool reads_may_rerun = false;
   /// Whether a thread may block until its call is answered. In a simulation one thread runs everything: it would wait

@@ -86,7 +86,7 @@ test(
         await refused(server.url("", "postgres:s3cret"), 1, /format 7/, /newer perdure/);
         const verified = await perdure(["verify", "--store", server.url("", "postgres:s3cret")]);
         assert.deepEqual([verified.code, /newer perdure/.test(verified.err)], [1, true], verified.err);
-        await server.sql("UPDATE perdure.meta SET format = 1");
+        await server.sql("UPDATE perdure.meta SET format = 2");
       });
       await t.test("tables of somebody else", async () => {
         await server.sql("CREATE SCHEMA theirs; CREATE TABLE theirs.meta (colour text)");

@@ -39,7 +39,7 @@ TEST_F(EtcdUsersTest, AUserWithTheRightsHasAll) {
   EXPECT_TRUE(heard.wait_for("0"));
   EXPECT_TRUE(append(*server, 0, entry(1)));
   EXPECT_TRUE(heard.wait_for("1"));
-  EXPECT_TRUE(must(server->fold({Version{0}, Version{1}, Version{0}, {row("k", "v", 1)}})));
+  EXPECT_TRUE(must(server->fold({Version{0}, {{1}}, Version{0}, {row("k", "v", 1)}})));
   EXPECT_EQ(look(*server, 1, {"k"}).values[0]->value, "v");
 }
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "etcd_fixture.h"
+#include "etcd_proxy.h"
 
 namespace perdure::e2e {
 namespace {
@@ -24,7 +25,7 @@ TEST_F(EtcdTest, ARestartIsLivedThroughAndToldOnceEachWay) {
   EXPECT_TRUE(heard.wait_for("1"));
   cluster_.stop();
   for (int i = 0; i < 5; ++i) {
-    auto appended = server->append(Version{1}, entry(2));
+    auto appended = server->append({{1}}, entry(2));
     ASSERT_FALSE(appended);
     // The first may find a connection that is just being closed.
     if (i > 0) {
@@ -46,17 +47,22 @@ TEST_F(EtcdTest, CallsFailAtOnceWhileItIsKnownToBeAway) {
   auto server = open();
   cluster_.signal(0, SIGSTOP);
   SteadyTime began = steady_now();
-  auto silent = server->append(Version{0}, entry(1));
+  auto silent = server->append({{0}}, entry(1));
   EXPECT_EQ(silent.error().code, ErrorCode::kCommitUnknown) << silent.error().message;
   EXPECT_LT(steady_now() - began, 6s);
-  began = steady_now();
-  EXPECT_EQ(server->read(Version{}, {}, {}).error().code, ErrorCode::kUnavailable);
-  EXPECT_LT(steady_now() - began, 500ms);
+  // The moment for which they do is 50 ms at first, which a busy machine may sleep through, and doubles.
+  Duration quickest = Duration::max();
+  for (int i = 0; i < 5 && quickest > 500ms; ++i) {
+    began = steady_now();
+    EXPECT_EQ(server->read(Version{}, {}, {}).error().code, ErrorCode::kUnavailable);
+    quickest = std::min<Duration>(quickest, steady_now() - began);
+  }
+  EXPECT_LT(quickest, 500ms);
   cluster_.signal(0, SIGCONT);
   EXPECT_TRUE(within(10s, [&] { return server->read(Version{}, {}, {}).has_value(); }));
   // The one that was silent may have been done after all, or not; that is what unknown says.
   Moment moment = look(*server);
-  EXPECT_EQ(moment.log.size(), moment.version.number);
+  EXPECT_EQ(moment.log.size(), moment.end.version.number);
 }
 
 TEST_F(EtcdTest, AServerThatIsNotThereIsToldAtOnce) {
@@ -73,15 +79,75 @@ TEST_F(EtcdTest, AFullServerSaysSoAndCanBeRead) {
   Error full{};
   std::uint64_t end = 0;
   for (; end < 100; ++end) {
-    auto appended = server->append(Version{end}, entry(end + 1, Bytes(1 << 20, 'x')));
+    auto appended = server->append({{end}}, entry(end + 1, Bytes(1 << 20, '\0')));
     if (appended) continue;
     full = appended.error();
     break;
   }
   EXPECT_EQ(full.code, ErrorCode::kStoreFull) << full.message;
-  EXPECT_EQ(look(*server, end > 1 ? end - 1 : 0).version.number, end);
+  EXPECT_EQ(look(*server, end > 1 ? end - 1 : 0).end.version.number, end);
   auto again = open_etcd(small.url());
-  EXPECT_EQ(look(*again, end).version.number, end);
+  EXPECT_EQ(look(*again, end).end.version.number, end);
+}
+
+/// An etcd that says that it is full when it is told to.
+class EtcdFullTest : public EtcdTest {
+ protected:
+  using enum EtcdProxy::Then;
+
+  Error refusal_of(std::uint64_t expected, const remote::LogEntry& entry) {
+    auto appended = server_->append({{expected}}, entry);
+    return appended ? Error{ErrorCode::kNotFound, "it was taken"} : appended.error();
+  }
+
+  EtcdProxy proxy_{cluster_.endpoint(0)};
+  ServerPtr server_ = open_etcd(proxy_.url());
+};
+
+// https://github.com/etcd-io/etcd/issues/16659
+TEST_F(EtcdFullTest, AnAppendThatWasDoneAndRefusedIsDone) {
+  proxy_.next({kDoAndRefuse});
+  EXPECT_TRUE(append(*server_, 0, entry(1, "ours")));
+  EXPECT_EQ(versions_of(look(*server_)), "1");
+}
+
+TEST_F(EtcdFullTest, AnAppendThatWasRefusedAndNotDoneIsNotInTheLog) {
+  proxy_.next({kRefuse});
+  EXPECT_EQ(refusal_of(0, entry(1)).code, ErrorCode::kStoreFull);
+  EXPECT_EQ(versions_of(look(*server_)), "");
+}
+
+TEST_F(EtcdFullTest, AnAppendThatWasRefusedIsToldWhatIsThereInstead) {
+  ASSERT_TRUE(append(*server_, 0, entry(1, "theirs")));
+  for (auto then : {kRefuse, kDoAndRefuse}) {
+    proxy_.next({then});
+    auto appended = must(server_->append({{0}}, entry(1, "ours")));
+    EXPECT_FALSE(appended.done);
+    ASSERT_TRUE(appended.instead);
+    EXPECT_EQ(appended.instead->log.at(0).batch, "theirs");
+  }
+}
+
+TEST_F(EtcdFullTest, AnAppendThatCannotBeLookedForIsUnknown) {
+  proxy_.next({kDoAndRefuse, kLose});
+  EXPECT_EQ(refusal_of(0, entry(1)).code, ErrorCode::kCommitUnknown);
+  EXPECT_TRUE(within(10s, [&] { return server_->read(Version{}, {}, {}).has_value(); }));
+  EXPECT_EQ(versions_of(look(*server_)), "1");
+}
+
+TEST_F(EtcdFullTest, AFoldThatWasDoneAndRefusedIsTriedAgain) {
+  ASSERT_TRUE(append(*server_, 0, entry(1)));
+  const remote::Fold fold{Version{0}, {{1}}, Version{0}, {row("k", "v", 1)}};
+  for (std::deque<EtcdProxy::Then> steps :
+       {std::deque{kDoAndRefuse}, {kPass, kPass, kDoAndRefuse}, {kPass, kPass, kPass, kDoAndRefuse}}) {
+    proxy_.next(steps);
+    auto folded = server_->fold(fold);
+    ASSERT_FALSE(folded);
+    EXPECT_EQ(folded.error().code, ErrorCode::kStoreFull);
+  }
+  EXPECT_FALSE(must(server_->fold(fold))) << "it was done in the end";
+  EXPECT_EQ(look(*server_).folded.number, 1u);
+  EXPECT_EQ(look(*server_, 1, {"k"}).values.at(0)->value, "v");
 }
 
 class EtcdClusterTest : public ::testing::Test {
@@ -95,9 +161,9 @@ class EtcdClusterTest : public ::testing::Test {
       if (!end) {
         auto moment = server.read(Version{~0ull >> 1}, {}, {});
         if (!moment) continue;
-        end = moment->version.number;
+        end = moment->end.version.number;
       }
-      auto appended = server.append(Version{*end}, entry(*end + 1));
+      auto appended = server.append({{*end}}, entry(*end + 1));
       const bool sure = appended && appended->done;
       end = sure ? std::optional(*end + 1) : std::nullopt;
       done += sure;
@@ -123,7 +189,7 @@ TEST_F(EtcdClusterTest, ItGoesOnSoonAfterTheLeaderIsKilled) {
   EXPECT_TRUE(heard.wait_for("0"));
   ASSERT_TRUE(append_some(*with_leader, 5, 10s));
   ASSERT_TRUE(append_some(*with_follower, 5, 10s));
-  const std::uint64_t before = look(*with_leader).version.number;
+  const std::uint64_t before = look(*with_leader).end.version.number;
   const SteadyTime killed = steady_now();
   cluster_.kill(leader);
   EXPECT_TRUE(within(8s, [&] { return with_leader->read(Version{}, {}, {}).has_value(); }));
@@ -132,8 +198,8 @@ TEST_F(EtcdClusterTest, ItGoesOnSoonAfterTheLeaderIsKilled) {
   RecordProperty("append_ms", static_cast<int>((steady_now() - killed) / 1ms));
   EXPECT_TRUE(append_some(*with_follower, 5, 8s));
   EXPECT_LT(steady_now() - killed, 10s);
-  EXPECT_GE(look(*with_leader).version.number, before + 6) << "nothing that was acknowledged is lost";
-  EXPECT_TRUE(heard.wait_for(std::to_string(look(*with_leader).version.number)));
+  EXPECT_GE(look(*with_leader).end.version.number, before + 6) << "nothing that was acknowledged is lost";
+  EXPECT_TRUE(heard.wait_for(std::to_string(look(*with_leader).end.version.number)));
 }
 
 TEST_F(EtcdClusterTest, AMemberThatIsCutOffIsLeft) {

@@ -40,7 +40,7 @@ inline remote::FoldedRow row(Bytes key, Bytes value, std::uint64_t version) {
 }
 
 inline bool append(remote::RowServer& server, std::uint64_t expected, const remote::LogEntry& entry) {
-  return must(server.append(Version{expected}, entry)).done;
+  return must(server.append({{expected}}, entry)).done;
 }
 
 inline remote::Moment look(remote::RowServer& server, std::uint64_t since = 0, std::vector<Bytes> keys = {},

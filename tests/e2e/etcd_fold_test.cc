@@ -18,7 +18,7 @@ class EtcdFoldTest : public EtcdTest {
   }
   std::string folder() { return cluster_.ctl({"get", "perdure/folder", "--print-value-only"}); }
   static Fold fold(std::uint64_t from, std::uint64_t to, std::vector<FoldedRow> rows = {}) {
-    return {Version{from}, Version{to}, Version{from}, std::move(rows)};
+    return {Version{from}, {{to}}, Version{from}, std::move(rows)};
   }
 
   ServerPtr server_ = open();
@@ -36,7 +36,7 @@ TEST_F(EtcdFoldTest, NobodyIsLeftAsTheFolder) {
 TEST_F(EtcdFoldTest, WhatIsTrimmedStaysSo) {
   ASSERT_TRUE(must(server_->fold(fold(0, 4))));
   ASSERT_TRUE(must(server_->fold(fold(4, 6))));
-  ASSERT_TRUE(must(server_->fold({Version{6}, Version{7}, Version{1}, {}})));
+  ASSERT_TRUE(must(server_->fold({Version{6}, {{7}}, Version{1}, {}})));
   Moment moment = look(*server_, 2);
   EXPECT_EQ(moment.trimmed.number, 4u);
   EXPECT_EQ(versions_of(moment), "8 9 10");
@@ -124,7 +124,7 @@ TEST_F(EtcdFoldTest, InterleavedFoldersLeaveNoStaleRow) {
   auto work = [&] {
     auto server = open();
     for (std::uint64_t at = 0; at < kRounds;) {
-      won += must(server->fold({Version{at}, Version{at + 1}, Version{at}, rows_at(at + 1)}));
+      won += must(server->fold({Version{at}, {{at + 1}}, Version{at}, rows_at(at + 1)}));
       at = look(*server).folded.number;
       // At each moment, a row is of the version that is folded, or of one that the log still has.
       Moment moment = look(*server, 0, {}, {{KeyRange{}}});

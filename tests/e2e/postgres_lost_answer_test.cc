@@ -159,7 +159,7 @@ TEST_F(PostgresGivesWay, ToWhatIsUndoneForOthersNothingHasHappened) {
     auto appended = (*server)->append({0}, {{1}, "x"});
     ASSERT_TRUE(appended) << code << ": " << to_string(appended.error());
     EXPECT_FALSE(appended->done);
-    EXPECT_EQ((*server)->read({}, {}, {})->version.number, 0u);
+    EXPECT_EQ((*server)->read({}, {}, {})->end.version.number, 0u);
     appended = (*server)->append({0}, {{1}, "x"});
     ASSERT_TRUE(appended && appended->done);
     EXPECT_EQ(tries(schema), "2");

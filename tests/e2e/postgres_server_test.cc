@@ -78,7 +78,7 @@ struct Said {
 Version end_of_log(RowServer& server) {
   for (SteadyTime until = steady_now() + kSuitePatience; steady_now() < until;) {
     auto moment = server.read({}, {}, {});
-    if (moment) return moment->version;
+    if (moment) return moment->end.version;
     EXPECT_EQ(moment.error().code, ErrorCode::kUnavailable) << moment.error().message;
     poll(nullptr, 0, 5);
   }
@@ -207,7 +207,7 @@ TEST(PostgresOpen, TheModuleOpensAServer) {
   open({.url = the_server().url("perdure_schema=module")}, server);
   ASSERT_TRUE(server) << server.error().message;
   EXPECT_TRUE((*server)->append({0}, {{1}, "x"})->done);
-  EXPECT_EQ((*server)->read({}, {}, {})->version.number, 1u);
+  EXPECT_EQ((*server)->read({}, {}, {})->end.version.number, 1u);
   EXPECT_EQ((*server)->limits().name, "postgres");
 }
 
@@ -275,7 +275,7 @@ TEST(PostgresLoss, AnAppendThatIsCutOffIsNeverAnsweredWrongly) {
   });
   std::uint64_t end = 0;
   int unknown = 0;
-  std::string batch(20'000, 'x');
+  std::string batch(20'000, '\0');
   for (SteadyTime until = steady_now() + std::chrono::seconds(10); unknown < 10 && steady_now() < until;) {
     auto appended = server->append({end}, {{end + 1}, batch});
     std::uint64_t now = end_of_log(*other).number;
@@ -413,7 +413,7 @@ Bytes random_bytes(std::size_t size) {
 
 TEST(PostgresFold, TheLogIsCleanedUpWithoutWaitingForAutovacuum) {
   auto server = opened(the_server().url("perdure_schema=churn"));
-  Bytes batch = random_bytes(1 << 20);
+  Bytes batch = random_bytes(1 << 20) + kNoLink;
   std::uint64_t folded = 0;
   for (std::uint64_t end = 0; end < 160;) {
     ASSERT_TRUE(server->append({end}, {{end + 1}, batch})->done);
@@ -434,8 +434,8 @@ class PostgresRowsTest : public testing::Test {
     const Version to{folded_.number + 1};
     for (std::size_t i = first; i < first + count; ++i)
       rows.push_back({"key" + std::to_string(i), Versioned{random_bytes(kRowBytes), to}});
-    ASSERT_TRUE(server_->append(folded_, {to, "x"})->done);
-    ASSERT_TRUE(server_->fold({.from = folded_, .to = to, .trim = folded_, .rows = rows}).value_or(false));
+    ASSERT_TRUE(server_->append({folded_}, {to, "x"})->done);
+    ASSERT_TRUE(server_->fold({.from = folded_, .to = {to}, .trim = folded_, .rows = rows}).value_or(false));
     folded_ = to;
   }
   int megabytes() { return std::stoi(sql("SELECT pg_total_relation_size('" + schema_ + ".rows') >> 20")); }

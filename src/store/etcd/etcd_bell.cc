@@ -50,7 +50,7 @@ void Bell::heard(const KeyValue* row) {
     return;
   }
   // A value that cannot be read is as good as none.
-  ring({.reached = decode_version(row->value).value_or(Version{})});
+  ring({.reached = decode_end(row->value).value_or(remote::LogEnd{}).version});
 }
 
 void Bell::ring(remote::Ring ring) {

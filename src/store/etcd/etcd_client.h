@@ -36,7 +36,7 @@ class Client {
 
   /// For a Txn that writes nothing. It sees all that was acknowledged before.
   Result<TxnAnswer> read(const Txn& txn) PERDURE_EXCLUDES(mutex_);
-  /// Errors: also kCommitUnknown.
+  /// Errors: also kCommitUnknown; and after kStoreFull it may have been done, though it will not be any more.
   Result<TxnAnswer> write(const Txn& txn) PERDURE_EXCLUDES(mutex_);
   /// Lets go of what is older than `revision`, for everybody on this etcd. Nothing hangs on its success.
   void compact(Revision revision) PERDURE_EXCLUDES(mutex_);

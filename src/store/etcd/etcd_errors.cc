@@ -10,7 +10,8 @@ using enum ErrorCode;
 
 enum GrpcCode : int { kDeadlineExceeded = 4, kUnimplemented = 12 };
 
-/// What etcd says when it has surely done nothing. etcd's codes are coarse, so its words are looked at.
+/// What etcd says when it will surely do nothing more. Nor has it done anything, but for one: a Txn that it has no room
+/// for may be done by the time that it says so. etcd's codes are coarse, so its words are looked at.
 struct Refusal {
   std::string_view words;
   ErrorCode code;

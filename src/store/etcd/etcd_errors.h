@@ -3,6 +3,8 @@
 // For a write the question is whether it may still take effect. That it cannot is believed only where etcd says that it
 // has refused the request before or while applying it; everything else, a deadline and a lost connection before all, is
 // an unknown outcome. "request timed out" and "leader changed" are such as well: the proposal may be on its way yet.
+// kStoreFull is something between: it will not take effect from then on, but may have done so. Whoever minds has to
+// look.
 #pragma once
 
 #include <string>

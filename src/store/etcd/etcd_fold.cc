@@ -23,7 +23,7 @@ Folder::Folder(Client& client, const Layout& layout, Compaction compaction)
     : client_(client), layout_(layout), compaction_(compaction), name_(random_name()) {}
 
 Result<bool> Folder::fold(const remote::Fold& fold) {
-  if (fold.to < fold.from || fold.trim > fold.from)
+  if (fold.to.version < fold.from || fold.trim > fold.from)
     return fail(ErrorCode::kInvalidArgument, "a fold goes forward, and trims no entry that it folds");
   mark_ = name_ + encode_version({++folds_});
   for (auto step : {&Folder::begin, &Folder::write_rows, &Folder::finish}) {
@@ -35,14 +35,15 @@ Result<bool> Folder::fold(const remote::Fold& fold) {
 
 Result<TxnAnswer> Folder::write(const Txn& txn) {
   auto answer = client_.write(txn);
-  // Whether it was done or not, all of the fold can be tried again.
+  // Whether it was done or not, as after kStoreFull too, all of the fold can be tried again.
   if (!answer) return std::unexpected(repeatable(std::move(answer.error())));
   return answer;
 }
 
 Result<bool> Folder::begin(const remote::Fold& fold) {
   const Compare unfolded{layout_.folded(), encode_version(fold.from)};
-  const std::vector<Op> take = {Range{layout_.trimmed()}, Put{layout_.folder(), mark_}};
+  const std::vector<Op> take = {Range{layout_.trimmed()}, Range{layout_.entry(fold.to.version)},
+                                Put{layout_.folder(), mark_}};
   auto answer = write({.compares = {unfolded, {layout_.folder(), {}}},
                        .then = take,
                        .otherwise = {Range{layout_.folded()}, Range{layout_.folder()}}});
@@ -57,6 +58,9 @@ Result<bool> Folder::begin(const remote::Fold& fold) {
     if (!answer) return std::unexpected(std::move(answer.error()));
     if (!answer->succeeded) return false;
   }
+  // Whoever lost commits is not to be told of them by rows. The mark that is left then is taken for abandoned.
+  const auto& last = answer->answers.at(1).rows;
+  if (fold.to.version > fold.from && (last.empty() || remote::link_of(last[0].value) != fold.to.link)) return false;
   const auto& trimmed = answer->answers.at(0).rows;
   trimmed_ = trimmed.empty() ? Version{} : decode_version(trimmed[0].value).value_or(Version{});
   return true;
@@ -108,10 +112,10 @@ Result<bool> Folder::write_rows(const remote::Fold& fold) {
 
 Result<bool> Folder::finish(const remote::Fold& fold) {
   const Version trim = std::max(fold.trim, trimmed_);
-  auto done =
-      write({.compares = {{layout_.folder(), mark_}, {layout_.folded(), encode_version(fold.from)}},
-             .then = {Put{layout_.folded(), encode_version(fold.to)}, Put{layout_.trimmed(), encode_version(trim)},
-                      layout_.log_up_to(trim), Delete{layout_.folder()}}});
+  auto done = write(
+      {.compares = {{layout_.folder(), mark_}, {layout_.folded(), encode_version(fold.from)}},
+       .then = {Put{layout_.folded(), encode_version(fold.to.version)}, Put{layout_.trimmed(), encode_version(trim)},
+                layout_.log_up_to(trim), Delete{layout_.folder()}}});
   if (!done) return std::unexpected(std::move(done.error()));
   if (done->succeeded && compaction_ == Compaction::kOn) compact(done->revision);
   return done->succeeded;

@@ -31,6 +31,15 @@ std::optional<Version> decode_version(BytesView bytes) {
   return Version{load_big<std::uint64_t>(bytes.data())};
 }
 
+Bytes encode_end(const remote::LogEnd& end) {
+  return encode_version(end.version) + encode_version({end.link});
+}
+
+std::optional<remote::LogEnd> decode_end(BytesView bytes) {
+  if (bytes.size() != 2 * kVersionSize) return {};
+  return remote::LogEnd{{load_big<std::uint64_t>(bytes.data())}, load_big<remote::Link>(bytes.data() + kVersionSize)};
+}
+
 Bytes encode_row(const Versioned& row) {
   return encode_version(row.version) + row.value;
 }
@@ -46,10 +55,11 @@ Result<void> check_format(const Bytes& stored, const std::string& prefix) {
       format == 0)
     return fail(ErrorCode::kCorrupt, "what is under '" + prefix + "' in etcd is no store of perdure: its format is '" +
                                          printable(stored) + "'; use another prefix in the url");
-  if (format > kFormat)
+  if (format != kFormat)
     return fail(ErrorCode::kUnsupportedFormat, "the store under '" + prefix + "' in etcd has the format " +
-                                                   std::to_string(format) + ", and this perdure knows formats up to " +
-                                                   std::to_string(kFormat) + "; use a newer one");
+                                                   std::to_string(format) + ", and this perdure knows only " +
+                                                   std::to_string(kFormat) + "; use " +
+                                                   (format > kFormat ? "a newer perdure" : "the perdure that made it"));
   return {};
 }
 
@@ -87,13 +97,14 @@ Result<remote::LogEntry> Layout::entry_of(KeyValue& stored) const {
 }
 
 Result<remote::Moment> Layout::moment(Version since, std::span<RangeAnswer> answers) const {
-  auto ends = version_in(answers[0], version());
-  if (!ends) return std::unexpected(std::move(ends.error()));
+  if (answers[0].rows.empty()) return corrupt(version(), "is gone: somebody has deleted it");
+  auto end = decode_end(answers[0].rows[0].value);
+  if (!end) return corrupt(version(), "is no end of a log");
   auto folded_at = version_in(answers[1], folded());
   if (!folded_at) return std::unexpected(std::move(folded_at.error()));
   auto trimmed_at = version_in(answers[2], trimmed());
   if (!trimmed_at) return std::unexpected(std::move(trimmed_at.error()));
-  remote::Moment moment{*ends, *folded_at, *trimmed_at, {}, {}, {}};
+  remote::Moment moment{*end, *folded_at, *trimmed_at, {}, {}, {}};
   // Some of what comes after `since` is gone: then only what the rows do not know of is of use.
   const Version after = since < *trimmed_at ? *folded_at : since;
   for (KeyValue& stored : answers[3].rows) {

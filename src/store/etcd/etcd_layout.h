@@ -1,7 +1,7 @@
 // Where the things of a store are in etcd. All keys begin with the prefix of the url and a slash:
 //
-//   <prefix>/format             "perdure 1": what wrote the rest, and the version of this layout
-//   <prefix>/version            where the log ends
+//   <prefix>/format             "perdure 2": what wrote the rest, and the version of this layout
+//   <prefix>/version            where the log ends: the version, and behind it the link of that entry
 //   <prefix>/folded             up to where the rows know of it
 //   <prefix>/trimmed            up to where its entries are gone
 //   <prefix>/folder             who folds just now; absent if nobody does
@@ -9,8 +9,8 @@
 //   <prefix>/log/<version>      an entry of the log: the batch
 //   <prefix>/row/<key>          a row: its version, and then its value
 //
-// Versions are eight bytes, most significant first, so that entries sort by them. The keys of rows are as they are, any
-// bytes, in the same order.
+// Versions and links are eight bytes, most significant first, so that entries sort by them. The keys of rows are as
+// they are, any bytes, in the same order.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace perdure::etcd {
 
-inline constexpr unsigned kFormat = 1;
+inline constexpr unsigned kFormat = 2;
 
 class Layout {
  public:
@@ -58,6 +58,9 @@ class Layout {
   const std::string prefix_;
 };
 
+Bytes encode_end(const remote::LogEnd& end);
+/// Nothing unless it is sixteen bytes.
+std::optional<remote::LogEnd> decode_end(BytesView bytes);
 Bytes encode_version(Version version);
 /// Nothing unless it is eight bytes.
 std::optional<Version> decode_version(BytesView bytes);

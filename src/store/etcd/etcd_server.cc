@@ -1,5 +1,7 @@
 #include "store/etcd/etcd_server.h"
 
+#include <algorithm>
+
 namespace perdure::etcd {
 namespace {
 
@@ -44,7 +46,7 @@ Result<void> EtcdServer::make_base() {
   if (const auto& rows = found->answers.at(0).rows; !rows.empty()) return check_base(rows[0].value);
   auto made =
       client_->write({.compares = {{layout_.format(), {}}},
-                      .then = {Put{layout_.format(), encode_format()}, Put{layout_.version(), encode_version({})},
+                      .then = {Put{layout_.format(), encode_format()}, Put{layout_.version(), encode_end({})},
                                Put{layout_.folded(), encode_version({})}, Put{layout_.trimmed(), encode_version({})}},
                       .otherwise = {Range{layout_.format()}}});
   // Whoever opens it again finds it done or not.
@@ -100,28 +102,45 @@ Result<remote::Moment> EtcdServer::read(Version since, std::span<const Bytes> ke
   return moment;
 }
 
-Result<remote::Appended> EtcdServer::append(Version expected, const remote::LogEntry& entry) {
-  if (entry.version <= expected)
+Result<remote::Appended> EtcdServer::append(const remote::LogEnd& expected, const remote::LogEntry& entry) {
+  if (entry.version <= expected.version)
     return fail(ErrorCode::kInvalidArgument, "an entry is appended with a version after the one that is expected");
   if (entry.batch.size() > kEntryBytesMax)
     return fail(ErrorCode::kTooLarge, "a batch of " + std::to_string(entry.batch.size()) +
                                           " bytes is too large for etcd, which takes " +
                                           std::to_string(kEntryBytesMax));
-  Txn txn{
-      .compares = {{layout_.version(), encode_version(expected)}},
-      .then = {Put{layout_.version(), encode_version(entry.version)}, Put{layout_.entry(entry.version), entry.batch}}};
-  std::vector<Range> instead = layout_.moment_after(expected);
+  Txn txn{.compares = {{layout_.version(), encode_end(expected)}},
+          .then = {Put{layout_.version(), encode_end({entry.version, remote::link_of(entry.batch)})},
+                   Put{layout_.entry(entry.version), entry.batch}}};
+  std::vector<Range> instead = layout_.moment_after(expected.version);
   instead.back().limit = kInsteadEntriesMax;
   txn.otherwise.assign(instead.begin(), instead.end());
   auto answer = client_->write(txn);
+  if (!answer && answer.error().code == ErrorCode::kStoreFull)
+    return look_after_full(expected, entry, std::move(answer.error()));
   if (!answer) return std::unexpected(std::move(answer.error()));
   if (answer->succeeded) return remote::Appended{.done = true};
   remote::Appended appended;
   if (answer->answers.size() != instead.size() || answer->answers.back().more) return appended;
-  auto moment = layout_.moment(expected, answer->answers);
+  auto moment = layout_.moment(expected.version, answer->answers);
   if (!moment) return std::unexpected(std::move(moment.error()));
   appended.instead = std::move(*moment);
   return appended;
+}
+
+Result<remote::Appended> EtcdServer::look_after_full(const remote::LogEnd& expected, const remote::LogEntry& entry,
+                                                     Error full) {
+  auto unknown = [&](const std::string& why) {
+    return fail(ErrorCode::kCommitUnknown, full.message + "; whether it was written all the same is not known: " + why);
+  };
+  auto now = read(expected.version, {}, {});
+  if (!now) return unknown(now.error().message);
+  if (now->end == expected) return std::unexpected(std::move(full));
+  auto same_version = std::ranges::find(now->log, entry.version, &remote::LogEntry::version);
+  // No two batches of an engine are alike: each has the number that its store handle gave to it.
+  if (same_version != now->log.end() && same_version->batch == entry.batch) return remote::Appended{.done = true};
+  if (same_version == now->log.end() && now->trimmed > expected.version) return unknown("the log is trimmed there");
+  return remote::Appended{.instead = std::move(*now)};
 }
 
 }  // namespace perdure::etcd

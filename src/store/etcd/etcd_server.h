@@ -24,7 +24,7 @@ class EtcdServer final : public remote::RowServer {
 
   const remote::ServerLimits& limits() const override { return limits_; }
   Result<remote::Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override;
-  Result<remote::Appended> append(Version expected, const remote::LogEntry& entry) override;
+  Result<remote::Appended> append(const remote::LogEnd& expected, const remote::LogEntry& entry) override;
   Result<bool> fold(const remote::Fold& fold) override { return folder_.fold(fold); }
   void ask_for_turn() override { bell_.ask_for_turn(); }
   void listen(remote::Bell bell) override { bell_.listen(std::move(bell)); }
@@ -34,6 +34,10 @@ class EtcdServer final : public remote::RowServer {
   /// Makes the keys of a new store, or looks whether those of an old one can be used.
   Result<void> make_base();
   Result<void> check_base(const Bytes& format);
+  /// What became of an append that etcd had no room for: of those that it takes together before it sees that it is
+  /// full, it does each, and yet says that it is full. All others have no effect. Errors: `full` if it was not done, or
+  /// kCommitUnknown.
+  Result<remote::Appended> look_after_full(const remote::LogEnd& expected, const remote::LogEntry& entry, Error full);
 
   const std::string prefix_;
   const Layout layout_;

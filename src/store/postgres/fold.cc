@@ -68,10 +68,10 @@ class FoldWriter {
   std::vector<Request> requests_;
 };
 
-/// Whether it is for us to fold: nobody else has done so or is about to.
-Result<bool> lock_fold(Connection& connection, Version from) {
+/// Whether it is for us to fold: nobody else has done so or is about to, and the log has what is folded.
+Result<bool> lock_fold(Connection& connection, const Fold& fold) {
   Parameters parameters;
-  parameters.number(from.number);
+  parameters.number(fold.from.number).number(fold.to.version.number).number(fold.to.link);
   std::vector<Request> requests;
   requests.push_back(prepared(kBegin));
   requests.push_back(prepared(kLockFold, std::move(parameters)));
@@ -90,7 +90,7 @@ Result<void> write_fold(Connection& connection, const Fold& fold) {
     if (auto added = writer.add(*row); !added) return added;
   Parameters trim, state;
   trim.number(fold.trim.number);
-  state.number(fold.to.number).number(fold.trim.number);
+  state.number(fold.to.version.number).number(fold.trim.number);
   writer.add(prepared(kTrimLog, std::move(trim)));
   writer.add(prepared(kSetFold, std::move(state)));
   writer.add(prepared(kCommit));
@@ -100,7 +100,7 @@ Result<void> write_fold(Connection& connection, const Fold& fold) {
 }  // namespace
 
 Result<bool> fold_on(Connection& connection, const Fold& fold) {
-  auto locked = lock_fold(connection, fold.from);
+  auto locked = lock_fold(connection, fold);
   if (locked && !*locked) {
     if (!connection.run(prepared(kRollback))) connection.abandon();
     return false;

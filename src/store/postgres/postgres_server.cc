@@ -36,7 +36,7 @@ std::uint64_t bytes_of(const remote::Fold& fold) {
 }  // namespace
 
 PostgresServer::PostgresServer(const Target& target, LogSink log)
-    : limits_{.name = "postgres"},
+    : limits_{.name = "postgres", .what_is_read_lasts = false},
       target_(target),
       reach_(target, std::move(log)),
       reads_(target, kReads, reach_),
@@ -58,7 +58,7 @@ Result<remote::Moment> PostgresServer::read(Version since, std::span<const Bytes
   return reads_.with<remote::Moment>([&](Connection& connection) { return read_on(connection, since, keys, ranges); });
 }
 
-Result<remote::Appended> PostgresServer::append(Version expected, const remote::LogEntry& entry) {
+Result<remote::Appended> PostgresServer::append(const remote::LogEnd& expected, const remote::LogEntry& entry) {
   if (entry.batch.size() > limits_.entry_bytes_max)
     return fail(ErrorCode::kTooLarge, "an entry of " + std::to_string(entry.batch.size()) + " bytes is over the " +
                                           std::to_string(limits_.entry_bytes_max) + " of " + target_.name);
@@ -66,14 +66,15 @@ Result<remote::Appended> PostgresServer::append(Version expected, const remote::
       [&](Connection& connection) { return append_on(connection, expected, entry); });
 }
 
-Result<remote::Appended> PostgresServer::append_on(Connection& connection, Version expected,
+Result<remote::Appended> PostgresServer::append_on(Connection& connection, const remote::LogEnd& expected,
                                                    const remote::LogEntry& entry) {
   std::uint64_t warnings = connection.warnings();
   Parameters parameters;
-  parameters.number(expected.number).number(entry.version.number).bytes(entry.batch);
+  parameters.number(expected.version.number).number(expected.link);
+  parameters.number(entry.version.number).number(remote::link_of(entry.batch)).bytes(entry.batch);
   std::vector<Request> requests;
   requests.push_back(prepared(kAppend, std::move(parameters)));
-  if (contended_ > 0) requests.push_back(moment_request(expected));
+  if (contended_ > 0) requests.push_back(moment_request(expected.version));
   auto answers = connection.run(requests);
   if (!answers && connection.broken())
     return fail(ErrorCode::kCommitUnknown, answers.error().message + "; it was lost in the middle of a commit");

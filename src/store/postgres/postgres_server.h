@@ -18,14 +18,15 @@ class PostgresServer final : public remote::RowServer {
 
   const remote::ServerLimits& limits() const override { return limits_; }
   Result<remote::Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override;
-  Result<remote::Appended> append(Version expected, const remote::LogEntry& entry) override;
+  Result<remote::Appended> append(const remote::LogEnd& expected, const remote::LogEntry& entry) override;
   Result<bool> fold(const remote::Fold& fold) override;
   void ask_for_turn() override;
   void listen(remote::Bell bell) override { listener_.listen(std::move(bell)); }
 
  private:
   PostgresServer(const Target& target, LogSink log);
-  Result<remote::Appended> append_on(Connection& connection, Version expected, const remote::LogEntry& entry);
+  Result<remote::Appended> append_on(Connection& connection, const remote::LogEnd& expected,
+                                     const remote::LogEntry& entry);
   Result<Answer> vacuum_rows_if_due(Connection& connection);
 
   const remote::ServerLimits limits_;

@@ -63,16 +63,16 @@ Result<Moment> moment_from(const Target& target, const Answer& answer) {
   if (answer.rows() == 0)
     return fail(ErrorCode::kCorrupt, target.name + ": the schema '" + target.schema +
                                          "' has lost its rows of state; restore it from a backup");
-  Moment moment = {.version = {answer.number(0, 0)},
-                   .folded = {answer.number(0, 1)},
-                   .trimmed = {answer.number(0, 2)},
+  Moment moment = {.end = {{answer.number(0, 0)}, answer.number(0, 1)},
+                   .folded = {answer.number(0, 2)},
+                   .trimmed = {answer.number(0, 3)},
                    .log = {},
                    .values = {},
                    .ranges = {}};
-  if (answer.is_null(0, 3)) return moment;
+  if (answer.is_null(0, 4)) return moment;
   moment.log.reserve(static_cast<std::size_t>(answer.rows()));
   for (int i = 0; i < answer.rows(); ++i)
-    moment.log.push_back({Version{answer.number(i, 3)}, Bytes(answer.bytes(i, 4))});
+    moment.log.push_back({Version{answer.number(i, 4)}, Bytes(answer.bytes(i, 5))});
   // The server reads them by their index, though it does not promise so.
   if (!std::ranges::is_sorted(moment.log, {}, &remote::LogEntry::version))
     std::ranges::sort(moment.log, {}, &remote::LogEntry::version);

@@ -35,12 +35,12 @@ std::string in_schema(std::string_view sql, const Target& target) {
 // soon.
 constexpr std::array kMake = {
     "CREATE TABLE IF NOT EXISTS @.meta (one boolean PRIMARY KEY DEFAULT true CHECK (one), format integer NOT NULL, "
-    "version bigint NOT NULL) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, "
+    "version bigint NOT NULL, link bigint NOT NULL) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, "
     "autovacuum_vacuum_threshold = 2000, autovacuum_analyze_threshold = 1000000000, autovacuum_vacuum_cost_delay = 0)",
     "CREATE TABLE IF NOT EXISTS @.fold_state (one boolean PRIMARY KEY DEFAULT true CHECK (one), folded bigint NOT "
     "NULL, trimmed bigint NOT NULL) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, "
     "autovacuum_vacuum_threshold = 2000, autovacuum_analyze_threshold = 1000000000, autovacuum_vacuum_cost_delay = 0)",
-    "CREATE TABLE IF NOT EXISTS @.log (version bigint PRIMARY KEY, batch bytea NOT NULL) WITH ("
+    "CREATE TABLE IF NOT EXISTS @.log (version bigint PRIMARY KEY, link bigint NOT NULL, batch bytea NOT NULL) WITH ("
     "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0, "
     "autovacuum_analyze_threshold = 1000000000, vacuum_truncate = off, "
     "toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 20000, "
@@ -51,24 +51,25 @@ constexpr std::array kMake = {
     "autovacuum_vacuum_cost_delay = 0, toast.autovacuum_vacuum_scale_factor = 0.05, "
     "toast.autovacuum_vacuum_threshold = 5000, toast.autovacuum_vacuum_cost_delay = 0)",
     "INSERT INTO @.fold_state (folded, trimmed) SELECT 0, 0 WHERE NOT EXISTS (SELECT FROM @.fold_state)",
-    "INSERT INTO @.meta (format, version) SELECT 1, 0 WHERE NOT EXISTS (SELECT FROM @.meta)",
+    "INSERT INTO @.meta (format, version, link) SELECT 2, 0, 0 WHERE NOT EXISTS (SELECT FROM @.meta)",
 };
-static_assert(kFormat == 1, "the last of the statements above says which format it makes");
+static_assert(kFormat == 2, "the last of the statements above says which format it makes");
 
 // The update waits for another append that is under way, and then looks at the condition again, on the row as that one
 // left it: READ COMMITTED promises so. This is the fence.
 constexpr std::array kStatements = {
     std::pair{kAppend,
-              "WITH moved AS (UPDATE @.meta SET version = $2::bigint WHERE one AND version = $1::bigint RETURNING "
-              "version), added AS (INSERT INTO @.log (version, batch) SELECT version, $3::bytea FROM moved) "
-              "SELECT pg_notify('#', version::text) FROM moved"},
+              "WITH moved AS (UPDATE @.meta SET version = $3::bigint, link = $4::bigint WHERE one AND version = "
+              "$1::bigint AND link = $2::bigint RETURNING version, link), added AS (INSERT INTO @.log (version, link, "
+              "batch) SELECT version, link, $5::bytea FROM moved) SELECT pg_notify('#', version::text) FROM moved"},
     std::pair{kNotify, "SELECT pg_notify('#', $1::text)"},
     // Behind an append in the same transaction it answers only if that was not done: otherwise the row of meta is of
     // this transaction's own making.
-    std::pair{kMoment,
-              "SELECT m.version, f.folded, f.trimmed, l.version, l.batch FROM @.meta m JOIN @.fold_state f ON f.one "
-              "LEFT JOIN @.log l ON l.version > CASE WHEN $1::bigint >= f.trimmed THEN $1::bigint ELSE f.folded END "
-              "WHERE m.one AND m.xmin::text::bigint IS DISTINCT FROM txid_current_if_assigned() % 4294967296"},
+    std::pair{
+        kMoment,
+        "SELECT m.version, m.link, f.folded, f.trimmed, l.version, l.batch FROM @.meta m JOIN @.fold_state f ON f.one "
+        "LEFT JOIN @.log l ON l.version > CASE WHEN $1::bigint >= f.trimmed THEN $1::bigint ELSE f.folded END "
+        "WHERE m.one AND m.xmin::text::bigint IS DISTINCT FROM txid_current_if_assigned() % 4294967296"},
     std::pair{kKeys, "SELECT key, version, value FROM @.rows WHERE key = ANY ($1::bytea[])"},
     std::pair{kForward,
               "SELECT key, version, value FROM @.rows WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key "
@@ -84,7 +85,9 @@ constexpr std::array kStatements = {
     std::pair{kBegin, "BEGIN"},
     std::pair{kCommit, "COMMIT"},
     std::pair{kRollback, "ROLLBACK"},
-    std::pair{kLockFold, "SELECT FROM @.fold_state WHERE one AND folded = $1::bigint FOR UPDATE SKIP LOCKED"},
+    std::pair{kLockFold,
+              "SELECT FROM @.fold_state WHERE one AND folded = $1::bigint AND ($1::bigint = $2::bigint OR EXISTS "
+              "(SELECT FROM @.log WHERE version = $2::bigint AND link = $3::bigint)) FOR UPDATE SKIP LOCKED"},
     std::pair{kPutRows,
               "INSERT INTO @.rows (key, version, value) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[]) "
               "ON CONFLICT (key) DO UPDATE SET version = excluded.version, value = excluded.value"},
@@ -102,7 +105,8 @@ Result<void> check_format(const Target& target, const Answer& answer) {
   if (format == kFormat) return {};
   return fail(ErrorCode::kUnsupportedFormat, target.name + ": the schema '" + target.schema + "' has format " +
                                                  std::to_string(format) + ", and this perdure knows only " +
-                                                 std::to_string(kFormat) + "; use a newer perdure");
+                                                 std::to_string(kFormat) + "; use " +
+                                                 (format > kFormat ? "a newer perdure" : "the perdure that made it"));
 }
 
 std::string select_format(const Target& target) {

@@ -9,8 +9,9 @@
 namespace perdure::remote {
 namespace {
 
-constexpr char kFormat = 1;
-constexpr std::size_t kChecksum = 8;
+constexpr char kFormat = 2;
+constexpr std::size_t kChecksum = sizeof(Link);
+constexpr std::size_t kHeader = 1 + sizeof(Link);
 constexpr std::size_t kRowChecksum = 4;
 
 void append_number(Bytes& out, std::uint64_t number) {
@@ -65,8 +66,13 @@ std::unexpected<Error> damaged(Version version) {
 
 }  // namespace
 
-Bytes encode_batch(const Writes& writes, Version version) {
-  Bytes out(1, kFormat);
+Link link_before(BytesView batch) {
+  return load_little<Link>(batch.data() + 1);
+}
+
+Bytes encode_batch(const Writes& writes, Version version, Link link) {
+  Bytes out(kHeader, kFormat);
+  store_little(out.data() + 1, link);
   append_number(out, writes.size());
   BytesView before;
   for (const auto& [key, row] : writes) {
@@ -87,13 +93,13 @@ Bytes encode_batch(const Writes& writes, Version version) {
 }
 
 Result<Writes> decode_batch(BytesView bytes, Version version) {
-  if (bytes.size() < 1 + kChecksum) return damaged(version);
+  if (bytes.size() < kHeader + kChecksum) return damaged(version);
   BytesView body = bytes.substr(0, bytes.size() - kChecksum);
   if (load_little<std::uint64_t>(bytes.data() + body.size()) != hash64(body, version.number)) return damaged(version);
   if (body.front() != kFormat)
-    return fail(ErrorCode::kUnsupportedFormat, "entry " + std::to_string(version.number) +
-                                                   " of the log was written by a newer perdure; update this one");
-  Input input(body.substr(1));
+    return fail(ErrorCode::kUnsupportedFormat,
+                "entry " + std::to_string(version.number) + " of the log was written by another version of perdure");
+  Input input(body.substr(kHeader));
   Writes writes;
   Bytes key;
   for (std::uint64_t left = input.number(); left > 0 && !input.failed(); --left) {

@@ -6,7 +6,7 @@ namespace perdure::remote {
 
 Moment MemoryLog::read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) {
   MutexLock lock(mutex_);
-  Moment moment{.version = version_, .folded = folded_, .trimmed = trimmed_, .log = {}, .values = {}, .ranges = {}};
+  Moment moment{.end = end_, .folded = folded_, .trimmed = trimmed_, .log = {}, .values = {}, .ranges = {}};
   auto entry = log_.upper_bound(since >= trimmed_ ? since : folded_);
   for (; entry != log_.end(); ++entry) moment.log.push_back({entry->first, entry->second});
   for (const Bytes& key : keys) {
@@ -29,27 +29,39 @@ std::vector<Row> MemoryLog::range(const RangeRead& read) const {
   return rows;
 }
 
-bool MemoryLog::append(Version expected, const LogEntry& entry) {
+bool MemoryLog::append(const LogEnd& expected, const LogEntry& entry) {
   MutexLock lock(mutex_);
-  if (version_ != expected) return false;
-  version_ = entry.version;
+  if (end_ != expected) return false;
+  end_ = {entry.version, link_of(entry.batch)};
   log_.emplace(entry.version, entry.batch);
   return true;
 }
 
 bool MemoryLog::fold(const Fold& fold) {
   MutexLock lock(mutex_);
-  if (folded_ != fold.from) return false;
+  auto last = log_.find(fold.to.version);
+  bool has_it = fold.to.version == fold.from || (last != log_.end() && link_of(last->second) == fold.to.link);
+  if (folded_ != fold.from || !has_it) return false;
   for (const FoldedRow& row : fold.rows) {
     if (row.row)
       rows_.insert_or_assign(row.key, *row.row);
     else
       rows_.erase(row.key);
   }
-  folded_ = fold.to;
+  folded_ = fold.to.version;
   trimmed_ = fold.trim;
   log_.erase(log_.begin(), log_.upper_bound(fold.trim));
   return true;
+}
+
+void MemoryLog::restore(MemoryLog& earlier) {
+  MutexLock theirs(earlier.mutex_);
+  MutexLock lock(mutex_);
+  end_ = earlier.end_;
+  folded_ = earlier.folded_;
+  trimmed_ = earlier.trimmed_;
+  log_ = earlier.log_;
+  rows_ = earlier.rows_;
 }
 
 void MemoryBells::listen(const void* who, Bell bell) {
@@ -71,7 +83,7 @@ void MemoryBells::ask_for_turn(const void* who) {
     if (other != who) bell({.turn_wanted = true});
 }
 
-Result<Appended> MemoryServer::append(Version expected, const LogEntry& entry) {
+Result<Appended> MemoryServer::append(const LogEnd& expected, const LogEntry& entry) {
   if (entry.batch.size() > limits_.entry_bytes_max) return fail(ErrorCode::kTooLarge, "the entry is too large");
   if (!store_->log.append(expected, entry)) return Appended{};
   store_->bells.ring(entry.version);

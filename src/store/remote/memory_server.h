@@ -14,14 +14,17 @@ namespace perdure::remote {
 class MemoryLog {
  public:
   Moment read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) PERDURE_EXCLUDES(mutex_);
-  bool append(Version expected, const LogEntry& entry) PERDURE_EXCLUDES(mutex_);
+  bool append(const LogEnd& expected, const LogEntry& entry) PERDURE_EXCLUDES(mutex_);
   bool fold(const Fold& fold) PERDURE_EXCLUDES(mutex_);
+  /// Becomes what `earlier` is: a standby that lagged, or a backup.
+  void restore(MemoryLog& earlier) PERDURE_EXCLUDES(mutex_);
 
  private:
   std::vector<Row> range(const RangeRead& read) const PERDURE_REQUIRES(mutex_);
 
   Mutex mutex_;
-  Version version_ PERDURE_GUARDED_BY(mutex_), folded_ PERDURE_GUARDED_BY(mutex_), trimmed_ PERDURE_GUARDED_BY(mutex_);
+  LogEnd end_ PERDURE_GUARDED_BY(mutex_);
+  Version folded_ PERDURE_GUARDED_BY(mutex_), trimmed_ PERDURE_GUARDED_BY(mutex_);
   std::map<Version, Bytes> log_ PERDURE_GUARDED_BY(mutex_);
   std::map<Bytes, Versioned, std::less<>> rows_ PERDURE_GUARDED_BY(mutex_);
 };
@@ -53,7 +56,7 @@ class MemoryServer final : public RowServer {
   Result<Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override {
     return store_->log.read(since, keys, ranges);
   }
-  Result<Appended> append(Version expected, const LogEntry& entry) override;
+  Result<Appended> append(const LogEnd& expected, const LogEntry& entry) override;
   Result<bool> fold(const Fold& fold) override { return store_->log.fold(fold); }
   void ask_for_turn() override { store_->bells.ask_for_turn(this); }
   void listen(Bell bell) override { store_->bells.listen(this, std::move(bell)); }

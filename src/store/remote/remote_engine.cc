@@ -17,11 +17,17 @@ Capabilities capabilities_of(const ServerLink& server) {
   capabilities.limits.clear_range_rows_max = limits.clear_range_rows_max;
   capabilities.batch_bytes_max = std::min(capabilities.batch_bytes_max, limits.entry_bytes_max / 2);
   capabilities.unknown_commits = server.unknown_appends();
+  capabilities.what_is_read_lasts = limits.what_is_read_lasts;
   capabilities.blocking_calls = server.blocking_calls();
   capabilities.reads_may_rerun = true;
   capabilities.far_reads = true;
   return capabilities;
 }
+
+/// A question that has failed is asked again after so long, until it is answered: nobody rings twice. Each time that it
+/// fails the pause is doubled, up to 4 s.
+constexpr Duration kAskAgain = std::chrono::milliseconds(250);
+constexpr int kAskAgainDoublings = 4;
 
 Error closing() {
   return {ErrorCode::kClosed, "the store is being closed"};
@@ -112,7 +118,8 @@ bool RemoteEngine::park() {
   MutexLock lock(mutex_);
   auto until = turns_.wait_until(scheduler_.now());
   parked_ = until || (folding_ && unfolded > options_.unfolded_bytes_max);
-  if (until) {
+  // Queued tasks are run while the lane goes, which has no timers any more then.
+  if (until && !closing_) {
     commit_lane_->at(*until, [this] {
       MutexLock timer_lock(mutex_);
       unpark();
@@ -126,11 +133,14 @@ void RemoteEngine::unpark() {
 }
 
 void RemoteEngine::append_batch() {
-  if (batch_->beaten()) return begin_anew();
+  auto asked = replica_.about_to_ask();
+  if (!asked) return finish(std::unexpected(std::move(asked.error())));
+  if (asked->since.version != batch_->base()) return begin_anew();
   if (park()) return;
+  asked_ = *asked;
   if (replica_.unfolded_bytes() > 4 * options_.unfolded_bytes_max) return refuse_unfolded();
   Version version = batch_->last_version();
-  entry_ = {version, encode_batch(batch_->writes(), version)};
+  entry_ = {version, encode_batch(batch_->writes(), version, asked_.since.link)};
   std::size_t most = replica_.server().limits().entry_bytes_max;
   if (entry_.batch.size() > most)
     return finish(fail(ErrorCode::kTooLarge, "a transaction of " + std::to_string(entry_.batch.size()) +
@@ -138,25 +148,32 @@ void RemoteEngine::append_batch() {
                                                  ", which takes " + std::to_string(most)));
   sent_ = scheduler_.now();
   appending_ = version.number;
-  replica_.server().append(batch_->base(), entry_, [this](Result<Appended> answer) { appended(std::move(answer)); });
+  replica_.server().append(asked_.since, entry_, [this](Result<Appended> answer) { appended(std::move(answer)); });
 }
 
 void RemoteEngine::appended(Result<Appended> answer) {
   if (!answer || !answer->done) appending_ = 0;
-  if (!answer) return finish(std::unexpected(std::move(answer.error())));
+  if (!answer) {
+    // The bell may have rung for an append of others that has the number which ours was to have.
+    news_of({});
+    return finish(std::unexpected(std::move(answer.error())));
+  }
   if (!answer->done) {
     {
       MutexLock lock(mutex_);
       turns_.taken();
     }
-    Result<void> known = answer->instead ? replica_.take_in(batch_->base(), *answer->instead) : catch_up_now();
-    return known ? begin_anew() : finish(std::move(known));
+    Result<void> known = answer->instead ? replica_.take_in(asked_, *answer->instead) : catch_up_now();
+    if (known) return begin_anew();
+    // The bell may have rung for the append of others already, and was not listened to.
+    news_of({});
+    return finish(std::move(known));
   }
   observe(store_options_, Metric::kSyncDuration, seconds(scheduler_.now() - sent_));
   Writes writes = batch_->take_writes();
   // Before the replica moves on, which would keep what this view shows.
   batch_.reset();
-  replica_.appended(std::move(writes), entry_.version);
+  replica_.appended(std::move(writes), entry_);
   finish({});
   fold_if_due();
 }
@@ -235,13 +252,27 @@ void RemoteEngine::ask_for_news() {
     turns_.taken();
     unpark();
   }
+  if (now) asked_in_vain_ = 0;
+  if (!now && now.error().code != ErrorCode::kStoreFailed) ask_again();
   for (Waiter& waiter : waiters) {
     if (!now)
       waiter.then(std::unexpected(now.error()));
     else
       waiter.then(waiter.epoch == now->number ? Result<void>() : std::unexpected(newer()));
   }
-  fold_if_due();
+  if (now) fold_if_due();
+}
+
+void RemoteEngine::ask_again() {
+  const Duration pause = kAskAgain * (1 << std::min(asked_in_vain_++, kAskAgainDoublings));
+  MutexLock lock(mutex_);
+  if (closing_ || std::exchange(asks_again_, true)) return;
+  news_lane_->at(scheduler_.now() + pause, [this] {
+    MutexLock timer_lock(mutex_);
+    asks_again_ = false;
+    if (closing_ || std::exchange(asking_, true)) return;
+    news_lane_->post([this] { ask_for_news(); });
+  });
 }
 
 void RemoteEngine::fold_if_due() {
@@ -252,8 +283,10 @@ void RemoteEngine::fold_if_due() {
 }
 
 void RemoteEngine::fold() {
+  // Rows of commits that the server has lost must not get there after all.
+  if (auto asked = replica_.about_to_ask(); !asked) return folded({}, std::unexpected(std::move(asked.error())));
   Fold next = replica_.next_fold();
-  Version to = next.to;
+  Version to = next.to.version;
   replica_.server().fold(next, [this, to](Result<bool> done) { folded(to, std::move(done)); });
 }
 

@@ -84,6 +84,8 @@ class RemoteEngine final : public Engine {
   /// The log has reached a version; 0: anything may have happened.
   void news_of(Version reached) PERDURE_EXCLUDES(mutex_);
   void ask_for_news() PERDURE_EXCLUDES(mutex_);
+  /// What the bell has rung for is still not known: watches wait for it.
+  void ask_again() PERDURE_EXCLUDES(mutex_);
 
   void fold_if_due() PERDURE_EXCLUDES(mutex_);
   void fold() PERDURE_EXCLUDES(mutex_);
@@ -103,6 +105,7 @@ class RemoteEngine final : public Engine {
   CommitJob* job_ = nullptr;
   std::unique_ptr<BatchView> batch_;
   LogEntry entry_;
+  Asked asked_;
   SteadyTime sent_;
   /// Where the log ended at a time after the batch was applied; 0 if it was applied for the first time.
   Version confirmed_;
@@ -112,6 +115,9 @@ class RemoteEngine final : public Engine {
   Turns turns_ PERDURE_GUARDED_BY(mutex_);
   std::vector<Waiter> waiters_ PERDURE_GUARDED_BY(mutex_);
   bool asking_ PERDURE_GUARDED_BY(mutex_) = false;
+  bool asks_again_ PERDURE_GUARDED_BY(mutex_) = false;
+  /// Of the news lane alone: questions that have failed since the last that was answered.
+  int asked_in_vain_ = 0;
   bool folding_ PERDURE_GUARDED_BY(mutex_) = false;
   /// Why the log could not be folded, when that was tried last.
   std::string fold_problem_ PERDURE_GUARDED_BY(mutex_);

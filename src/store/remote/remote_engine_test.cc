@@ -20,6 +20,7 @@ class HookedServer final : public RowServer {
   struct Hooks {
     std::function<void()> before_append = [] {};
     std::function<void()> before_read = [] {};
+    std::function<std::optional<Error>()> read_fails = [] { return std::nullopt; };
     std::function<std::optional<Error>()> fold_fails = [] { return std::nullopt; };
     std::function<void()> asked_for_turn = [] {};
   };
@@ -28,9 +29,10 @@ class HookedServer final : public RowServer {
   const ServerLimits& limits() const override { return server_.limits(); }
   Result<Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override {
     hooks_.before_read();
+    if (auto error = hooks_.read_fails()) return std::unexpected(std::move(*error));
     return server_.read(since, keys, ranges);
   }
-  Result<Appended> append(Version expected, const LogEntry& entry) override {
+  Result<Appended> append(const LogEnd& expected, const LogEntry& entry) override {
     hooks_.before_append();
     return server_.append(expected, entry);
   }
@@ -98,9 +100,9 @@ class RemoteEngineTest : public ::testing::Test {
 
   /// An append of another process.
   Version other_appends() {
-    Version end = store_->log.read({}, {}, {}).version;
-    Version next{end.number + 1};
-    EXPECT_TRUE(other_.append(end, {next, encode_batch({{"other", Versioned{"x", next}}}, next)})->done);
+    LogEnd end = store_->log.read({}, {}, {}).end;
+    Version next{end.version.number + 1};
+    EXPECT_TRUE(other_.append(end, {next, encode_batch({{"other", Versioned{"x", next}}}, next, end.link)})->done);
     return next;
   }
   std::string commit(Job& job) {
@@ -147,7 +149,7 @@ TEST_F(RemoteEngineTest, WhoeverIsAskedForATurnLetsAnotherAppendFirst) {
   EXPECT_FALSE(appends.wait_for(kAWhile));
   Version others = other_appends();
   EXPECT_EQ(job.outcome(), "ok");
-  EXPECT_EQ(store_->log.read({}, {}, {}).version.number, others.number + 1);
+  EXPECT_EQ(store_->log.read({}, {}, {}).end.version.number, others.number + 1);
 }
 
 TEST_F(RemoteEngineTest, ATurnThatNobodyTakesIsOverSoon) {
@@ -190,11 +192,11 @@ TEST_F(RemoteEngineTest, ARefusalIsToldThoughOthersCommitAllTheTime) {
 
 TEST_F(RemoteEngineTest, WhatAnswersNobodyAsksNobody) {
   open();
-  std::atomic<int> reads = 0;
-  hooks_.before_read = [&] { ++reads; };
+  std::atomic<int> asked = 0;
+  hooks_.before_read = hooks_.before_append = [&] { ++asked; };
   Job job([](CommitView&) -> Result<Applied> { return Applied::kNothingToTell; });
   EXPECT_EQ(commit(job), "ok");
-  EXPECT_EQ(reads, 0);
+  EXPECT_EQ(asked, 0);
 }
 
 TEST_F(RemoteEngineTest, ALogThatCannotBeFoldedDoesNotGrowForEver) {
@@ -211,6 +213,141 @@ TEST_F(RemoteEngineTest, ALogThatCannotBeFoldedDoesNotGrowForEver) {
   fails = false;
   for (int i = 0; i < 1000 && outcome != "ok"; ++i) outcome = commit_value(1'000);
   EXPECT_EQ(outcome, "ok") << "it heals by itself";
+}
+
+/// Waits for word of a change.
+class Listening final : public ChangeListener {
+ public:
+  void keys_changed(std::span<const std::uint64_t>) override { changed.set(); }
+  void anything_changed() override { changed.set(); }
+  Latch changed;
+};
+
+TEST_F(RemoteEngineTest, WhatTheBellRangForIsAskedForUntilItIsKnown) {
+  open();
+  std::atomic<int> failures = 0;
+  hooks_.read_fails = [&]() -> std::optional<Error> {
+    if (++failures > 2) return std::nullopt;
+    return Error{ErrorCode::kUnavailable, "the server is away"};
+  };
+  Listening listener;
+  engine_->listen(&listener);
+  other_appends();
+  EXPECT_TRUE(listener.changed.wait_for(kPatience));
+  EXPECT_GT(failures, 2);
+  engine_->listen(nullptr);
+}
+
+class LostHistory : public RemoteEngineTest {
+ protected:
+  /// Two commits, of which a copy of the server has only the first; then the server is as its copy.
+  void lose_a_commit(const RemoteOptions& options = {}) {
+    open(options);
+    ASSERT_EQ(commit_value(10), "ok");
+    MemoryLog earlier;
+    earlier.restore(store_->log);
+    ASSERT_EQ(commit_value(10), "ok");
+    store_->log.restore(earlier);
+  }
+  static bool is_told(const std::string& outcome) {
+    return outcome.starts_with("store_failed: the server of the store has lost commits that this process knows of");
+  }
+};
+
+TEST_F(LostHistory, FailsTheCommitThatMeetsItAndAllThatFollow) {
+  lose_a_commit();
+  for (int i = 0; i < 2; ++i) {
+    std::string outcome = commit_value(10);
+    EXPECT_TRUE(is_told(outcome)) << outcome;
+  }
+  EXPECT_EQ(store_->log.read({}, {}, {}).end.version.number, 1u) << "nothing is written on top of it";
+}
+
+TEST_F(LostHistory, FailsAnAnswerThatWaitsToBeConfirmed) {
+  lose_a_commit();
+  Latch told;
+  Result<void> durable;
+  engine_->when_durable(2, [&](Result<void> outcome) {
+    durable = std::move(outcome);
+    told.set();
+  });
+  ASSERT_TRUE(told.wait_for(kPatience));
+  ASSERT_FALSE(durable);
+  EXPECT_EQ(durable.error().code, ErrorCode::kStoreFailed);
+}
+
+TEST_F(LostHistory, FailsAReadOfWhatIsNotInMemory) {
+  lose_a_commit();
+  auto snapshot = engine_->snapshot();
+  ASSERT_TRUE(snapshot);
+  auto read = (*snapshot)->get("unknown");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kStoreFailed);
+}
+
+TEST_F(LostHistory, IsNoticedAlsoWhenOthersHaveGoneOnWithoutIt) {
+  lose_a_commit();
+  for (int i = 0; i < 3; ++i) other_appends();
+  for (int i = 0; i < 2; ++i) {
+    std::string outcome = commit_value(10);
+    EXPECT_TRUE(is_told(outcome)) << outcome;
+    EXPECT_NE(outcome.find("its entry 3 is on top of others"), std::string::npos) << outcome;
+  }
+  EXPECT_EQ(store_->log.read({}, {}, {}).end.version.number, 4u) << "nothing is written on top of it";
+}
+
+TEST_F(LostHistory, IsNoticedAlsoWhereOthersHaveComeToTheSameVersion) {
+  lose_a_commit();
+  other_appends();
+  for (int i = 0; i < 2; ++i) {
+    std::string outcome = commit_value(10);
+    EXPECT_TRUE(is_told(outcome)) << outcome;
+    EXPECT_NE(outcome.find("its entry 2 is another one"), std::string::npos) << outcome;
+  }
+  EXPECT_EQ(store_->log.read({}, {}, {}).end.version.number, 2u) << "nothing is written on top of it";
+}
+
+TEST_F(LostHistory, OfWhichNobodyIsToldYetIsNotFolded) {
+  lose_a_commit();
+  Replica stale(std::make_unique<DirectLink>(std::make_unique<MemoryServer>(store_)), 1 << 20);
+  // Two entries of a past that the server does not have.
+  Moment moment = store_->log.read({}, {}, {});
+  const LogEntry lost{{2}, encode_batch({{"k", Versioned{"lost", {2}}}}, {2}, moment.end.link)};
+  moment.log.push_back(lost);
+  moment.end = {lost.version, link_of(lost.batch)};
+  ASSERT_TRUE(stale.take_in(*stale.about_to_ask(), moment));
+  EXPECT_FALSE(store_->log.fold(stale.next_fold())) << "the log ends before it";
+  other_appends();
+  EXPECT_FALSE(store_->log.fold(stale.next_fold())) << "it has another entry there";
+  EXPECT_EQ(store_->log.read({}, {}, {}).folded.number, 0u);
+}
+
+TEST_F(LostHistory, IsNoticedByTheRows) {
+  for (int i = 0; i < 2; ++i) other_appends();
+  Replica replica(std::make_unique<DirectLink>(std::make_unique<MemoryServer>(store_)), 1 << 20);
+  ASSERT_TRUE(replica.follow());
+  auto asked = replica.about_to_ask();
+  ASSERT_TRUE(asked);
+  Moment moment = store_->log.read(asked->since.version, {}, {});
+  moment.folded = Version{asked->folded.number + 1};
+  ASSERT_TRUE(replica.take_in(*asked, moment));
+  asked = replica.about_to_ask();
+  --moment.folded.number;
+  auto taken = replica.take_in(*asked, moment);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ErrorCode::kStoreFailed);
+}
+
+TEST_F(LostHistory, IsNotWhatALateAnswerTellsOf) {
+  open();
+  Moment late = store_->log.read({}, {}, {});
+  Replica replica(std::make_unique<DirectLink>(std::make_unique<MemoryServer>(store_)), 1 << 20);
+  auto asked = replica.about_to_ask();
+  ASSERT_TRUE(asked);
+  ASSERT_EQ(commit_value(10), "ok");
+  ASSERT_TRUE(replica.follow());
+  EXPECT_TRUE(replica.take_in(*asked, late)) << "asked before the commit, arrived after it";
+  EXPECT_EQ(replica.version().number, 1u);
 }
 
 }  // namespace

@@ -24,6 +24,16 @@ std::unexpected<Error> lost() {
   return fail(ErrorCode::kConflict, "the store has moved on too far since it was first read");
 }
 
+std::optional<Error> gone_back(const Asked& asked, const Moment& moment) {
+  auto lost = [](const char* what, Version now, Version before) {
+    return lost_commits(what + std::to_string(now.number) + ", and " + std::to_string(before.number) + " before");
+  };
+  if (moment.end.version < asked.since.version)
+    return lost("its log ends at ", moment.end.version, asked.since.version);
+  if (moment.folded < asked.folded) return lost("its rows are of ", moment.folded, asked.folded);
+  return std::nullopt;
+}
+
 /// The part of the range that an answer of so many rows speaks of.
 KeyRange covered(const RangeRead& read, const std::vector<Row>& rows) {
   KeyRange range = read.range;
@@ -118,11 +128,18 @@ Result<void> Replica::scan(Version at, KeyRange range, const RangeOptions& wante
   return {};
 }
 
+Result<Asked> Replica::about_to_ask() {
+  MutexLock lock(mutex_);
+  if (failure_) return std::unexpected(*failure_);
+  return Asked{cache_.end(), cache_.folded()};
+}
+
 Result<void> Replica::load(std::span<const Bytes> keys, std::span<const RangeRead> reads) {
-  Version since = version();
-  auto moment = server_->read(since, keys, reads);
+  auto asked = about_to_ask();
+  if (!asked) return std::unexpected(std::move(asked.error()));
+  auto moment = server_->read(asked->since.version, keys, reads);
   if (!moment) return std::unexpected(std::move(moment.error()));
-  if (auto taken = take_in(since, *moment); !taken) return taken;
+  if (auto taken = take_in(*asked, *moment); !taken) return taken;
   MutexLock lock(mutex_);
   return keep(*moment, keys, reads);
 }
@@ -149,19 +166,23 @@ Result<void> Replica::keep(Moment& moment, std::span<const Bytes> keys, std::spa
 }
 
 Result<Version> Replica::follow() {
-  Version since = version();
-  auto moment = server_->read(since, {}, {});
+  auto asked = about_to_ask();
+  if (!asked) return std::unexpected(std::move(asked.error()));
+  auto moment = server_->read(asked->since.version, {}, {});
   if (!moment) return std::unexpected(std::move(moment.error()));
-  if (auto taken = take_in(since, *moment); !taken) return std::unexpected(std::move(taken.error()));
-  return moment->version;
+  if (auto taken = take_in(*asked, *moment); !taken) return std::unexpected(std::move(taken.error()));
+  return moment->end.version;
 }
 
-Result<void> Replica::take_in(Version since, const Moment& moment) {
+Result<void> Replica::take_in(const Asked& asked, const Moment& moment) {
   std::vector<std::uint64_t> changed;
   Result<bool> followed;
   {
     MutexLock lock(mutex_);
-    followed = cache_.advance(since, moment, [&](BytesView key) { changed.push_back(watch_hash(key)); });
+    if (!failure_) failure_ = gone_back(asked, moment);
+    if (failure_) return std::unexpected(*failure_);
+    followed = cache_.advance(asked.since.version, moment, [&](BytesView key) { changed.push_back(watch_hash(key)); });
+    if (!followed && followed.error().code == ErrorCode::kStoreFailed) failure_ = followed.error();
   }
   if (!followed) return std::unexpected(std::move(followed.error()));
   if (*followed && changed.empty()) return {};
@@ -174,9 +195,9 @@ Result<void> Replica::take_in(Version since, const Moment& moment) {
   return {};
 }
 
-void Replica::appended(Writes writes, Version version) {
+void Replica::appended(Writes writes, const LogEntry& entry) {
   MutexLock lock(mutex_);
-  cache_.apply(std::move(writes), version);
+  cache_.apply(std::move(writes), entry.version, link_of(entry.batch));
   cache_.trim();
 }
 
@@ -188,7 +209,7 @@ std::size_t Replica::unfolded_bytes() {
 Fold Replica::next_fold() {
   MutexLock lock(mutex_);
   // What was folded before stays in the log once more, for those who are a little behind.
-  return {.from = cache_.folded(), .to = cache_.version(), .trim = cache_.folded(), .rows = cache_.unfolded()};
+  return {.from = cache_.folded(), .to = cache_.end(), .trim = cache_.folded(), .rows = cache_.unfolded()};
 }
 
 void Replica::folded(Version to) {

@@ -15,7 +15,15 @@
 
 namespace perdure::remote {
 
-/// Thread-safe. Reads may block for a round trip.
+/// How far the server was known to be when it was asked. It answers no earlier than that, so an answer that falls short
+/// of it is of a server that has lost commits; one that is merely late does not.
+struct Asked {
+  LogEnd since;
+  Version folded;
+};
+
+/// Thread-safe. Reads may block for a round trip. kStoreFailed: the server has lost commits that this replica knows of;
+/// from then on, for good.
 class Replica {
  public:
   Replica(std::unique_ptr<ServerLink> server, std::size_t cache_bytes);
@@ -38,12 +46,14 @@ class Replica {
   Result<void> scan(Version at, KeyRange range, const RangeOptions& wanted, const RowCache::Visit& visit)
       PERDURE_EXCLUDES(mutex_);
 
+  /// To be taken before a question is sent.
+  Result<Asked> about_to_ask() PERDURE_EXCLUDES(mutex_);
   /// Asks for what is new; answers where the log ended some time during this call.
   Result<Version> follow() PERDURE_EXCLUDES(mutex_);
-  /// What the server said when it was asked for what came after `since`.
-  Result<void> take_in(Version since, const Moment& moment) PERDURE_EXCLUDES(mutex_);
+  /// What the server said when it was asked for what came after `asked.since`.
+  Result<void> take_in(const Asked& asked, const Moment& moment) PERDURE_EXCLUDES(mutex_);
   /// This process has appended this to what was shown.
-  void appended(Writes writes, Version version) PERDURE_EXCLUDES(mutex_);
+  void appended(Writes writes, const LogEntry& entry) PERDURE_EXCLUDES(mutex_);
 
   std::size_t unfolded_bytes() PERDURE_EXCLUDES(mutex_);
   /// Everything that is not folded.
@@ -64,6 +74,8 @@ class Replica {
   const std::unique_ptr<ServerLink> server_;
   Mutex mutex_;
   RowCache cache_ PERDURE_GUARDED_BY(mutex_);
+  /// Why nothing that is known here can be relied on any more.
+  std::optional<Error> failure_ PERDURE_GUARDED_BY(mutex_);
   Mutex listener_mutex_;
   ChangeListener* listener_ PERDURE_GUARDED_BY(listener_mutex_) = nullptr;
 };

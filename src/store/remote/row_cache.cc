@@ -147,43 +147,66 @@ Result<bool> RowCache::advance(Version since, const Moment& moment, const std::f
   return followed;
 }
 
+Error lost_commits(const std::string& how) {
+  return {ErrorCode::kStoreFailed,
+          "the server of the store has lost commits that this process knows of: " + how +
+              "; it has failed over to a standby that lagged, or was restored; restart this process, which then begins "
+              "with what the server has"};
+}
+
 Result<bool> RowCache::follow(Version since, const Moment& moment, const std::function<void(BytesView)>& changed) {
   // Checked first, for what is half taken in cannot be taken back.
-  std::vector<std::pair<Version, Writes>> news;
+  struct News {
+    Version version;
+    Link link;
+    Writes writes;
+  };
+  std::vector<News> news;
   // What was said begins where it was asked for, or behind what was folded. Others may have brought us further since,
   // but perhaps not as far.
   bool lost = version_ < (since >= moment.trimmed ? since : moment.folded);
   Version known = lost ? moment.folded : version_;
+  // Of what was folded before it was seen, nothing is known.
+  std::optional<Link> link = lost ? std::nullopt : std::optional(link_);
   for (const LogEntry& entry : moment.log) {
     if (entry.version <= known) continue;
     auto writes = decode_batch(entry.batch, entry.version);
     if (!writes) return std::unexpected(std::move(writes.error()));
+    if (link && link_before(entry.batch) != *link)
+      return std::unexpected(
+          lost_commits("its entry " + std::to_string(entry.version.number) + " is on top of others"));
     known = entry.version;
-    news.emplace_back(entry.version, std::move(*writes));
+    link = link_of(entry.batch);
+    news.emplace_back(entry.version, *link, std::move(*writes));
   }
-  if (moment.version > known)
-    return fail(ErrorCode::kCorrupt, "the log ends at " + std::to_string(moment.version.number) +
-                                         ", and its entries at " + std::to_string(known.number) +
+  if (moment.end.version > known || moment.folded > moment.end.version)
+    return fail(ErrorCode::kCorrupt, "the log ends at " + std::to_string(moment.end.version.number) +
+                                         ", its entries at " + std::to_string(known.number) +
+                                         ", and what is folded at " + std::to_string(moment.folded.number) +
                                          "; restore from a backup");
+  if (moment.end.version == known && link && *link != moment.end.link)
+    return std::unexpected(lost_commits("its entry " + std::to_string(known.number) + " is another one"));
   if (lost) {
     entries_.clear();
     unfolded_.clear();
     bytes_ = unfolded_bytes_ = 0;
     version_ = folded_ = moment.folded;
-    forget_old(moment.version);
-    views_from_ = moment.version;
+    link_ = moment.end.link;
+    forget_old(moment.end.version);
+    views_from_ = moment.end.version;
   }
-  for (auto& [version, writes] : news) {
+  for (auto& [version, entry_link, writes] : news) {
     if (changed && !lost)
       for (const auto& [key, row] : writes) changed(key);
-    apply(std::move(writes), version);
+    apply(std::move(writes), version, entry_link);
   }
   return !lost;
 }
 
-void RowCache::apply(Writes writes, Version version) {
+void RowCache::apply(Writes writes, Version version, Link link) {
   if (version <= version_) return;
   version_ = version;
+  link_ = link;
   for (auto& [key, row] : writes) {
     std::size_t bytes = kEntryBytes + key.size() + (row ? row->value.size() : 0);
     unfolded_.push_back({version, key, bytes});
@@ -239,7 +262,7 @@ std::vector<FoldedRow> RowCache::unfolded() const {
 }
 
 bool RowCache::can_add(const Moment& moment) const {
-  check(moment.version <= version_, "rows of a moment that the cache has not been told of");
+  check(moment.end.version <= version_, "rows of a moment that the cache has not been told of");
   // What was folded after the moment is not in its rows, and here it may be forgotten already.
   return moment.folded >= folded_;
 }

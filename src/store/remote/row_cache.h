@@ -24,6 +24,9 @@
 
 namespace perdure::remote {
 
+/// kStoreFailed, for whoever is to start this process again.
+Error lost_commits(const std::string& how);
+
 /// Not thread-safe.
 class RowCache {
  public:
@@ -32,6 +35,8 @@ class RowCache {
   /// What it shows.
   Version version() const { return version_; }
   Version folded() const { return folded_; }
+  /// The end of the log as it was then.
+  LogEnd end() const { return {version_, link_}; }
   /// How much of the log is not folded yet: the keys and values of its writes.
   std::size_t unfolded_bytes() const { return unfolded_bytes_; }
   std::size_t bytes() const { return bytes_; }
@@ -58,10 +63,11 @@ class RowCache {
 
   /// Takes in what a server said of itself when it was asked for what came after `since`, and tells `changed` of each
   /// key that others have written; false if entries are missing between what is known and what was said, so that it had
-  /// to forget everything: anything may have changed.
+  /// to forget everything: anything may have changed. Errors: kCorrupt; kStoreFailed if what was said does not follow
+  /// on what is shown.
   Result<bool> advance(Version since, const Moment& moment, const std::function<void(BytesView)>& changed);
   /// What this process has appended itself, on top of what is shown.
-  void apply(Writes writes, Version version);
+  void apply(Writes writes, Version version, Link link = 0);
   /// The rows know of everything up to here.
   void note_folded(Version folded);
   /// What is to be folded so that the rows know of everything that is shown.
@@ -120,6 +126,7 @@ class RowCache {
 
   const std::size_t bytes_max_;
   Version version_;
+  Link link_ = 0;
   Version folded_;
   Entries entries_;
   std::size_t bytes_ = 0;

@@ -36,7 +36,7 @@ std::string value_at(RowCache& cache, BytesView key) {
 }
 
 Moment moment_at(std::uint64_t version, std::uint64_t folded = 0) {
-  return {.version = Version{version}, .folded = Version{folded}, .trimmed = {}, .log = {}, .values = {}, .ranges = {}};
+  return {.end = {Version{version}}, .folded = Version{folded}, .trimmed = {}, .log = {}, .values = {}, .ranges = {}};
 }
 
 TEST(RemoteBatch, ComesBackAsItWas) {
@@ -154,6 +154,7 @@ TEST(RowCache, AGapInTheLogForgetsEverything) {
   Moment moment = moment_at(9, 7);
   moment.trimmed = Version{5};
   moment.log = {{Version{9}, encode_batch({{"b", row("2", 9)}}, Version{9})}};
+  moment.end.link = link_of(moment.log[0].batch);
   auto followed = cache.advance(Version{1}, moment, {});
   ASSERT_TRUE(followed);
   EXPECT_FALSE(*followed);
@@ -169,6 +170,7 @@ TEST(RowCache, AGapIsNoticedThoughOthersHaveBroughtTheCacheBeyondWhatWasTrimmed)
   Moment moment = moment_at(9, 7);
   moment.trimmed = Version{5};
   moment.log = {{Version{9}, encode_batch({{"b", row("2", 9)}}, Version{9})}};
+  moment.end.link = link_of(moment.log[0].batch);
   auto followed = cache.advance(Version{1}, moment, {});
   ASSERT_TRUE(followed);
   EXPECT_FALSE(*followed);
@@ -291,8 +293,10 @@ class ReplicaModel {
       writes[key()] = draw(3) == 0
                           ? std::nullopt
                           : std::optional(row(std::to_string(random_()) + std::string(draw(200), 'v'), version.number));
-    ASSERT_TRUE(store_->log.append(base, {version, encode_batch(writes, version)}));
-    replica.appended(writes, version);
+    const LogEnd end = replica.about_to_ask()->since;
+    LogEntry entry{version, encode_batch(writes, version, end.link)};
+    ASSERT_TRUE(store_->log.append(end, entry));
+    replica.appended(writes, entry);
     for (auto& [at, written] : writes) {
       if (written)
         model_[at] = *written;
@@ -302,7 +306,7 @@ class ReplicaModel {
   }
   void fold(Replica& replica) {
     Fold next = replica.next_fold();
-    if (store_->log.fold(next)) replica.folded(next.to);
+    if (store_->log.fold(next)) replica.folded(next.to.version);
   }
   void get(Replica& replica) {
     Version at = fresh_view(replica);

@@ -9,8 +9,8 @@
 // Whoever reads gets one moment of the server: its rows, and the part of the log that they do not know of yet. What is
 // in the log goes before what is in the rows.
 //
-// Batches are opaque here (remote/batch.h), and so are keys and values: bytes, keys ordered as unsigned bytes. Values
-// carry checksums of the engine's own.
+// Batches are opaque here (remote/batch.h) but for their last bytes, which entries are told apart by. So are keys and
+// values: bytes, keys ordered as unsigned bytes. Values carry checksums of the engine's own.
 #pragma once
 
 #include <functional>
@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/endian.h"
 #include "perdure/log.h"
 #include "perdure/transaction.h"
 #include "store/engine.h"
@@ -31,9 +32,23 @@ struct LogEntry {
   Bytes batch;
 };
 
+/// What an entry is known by to the one after it: the last bytes of its batch, which are the checksum of the rest.
+using Link = std::uint64_t;
+inline Link link_of(BytesView batch) {
+  return batch.size() < sizeof(Link) ? 0 : load_little<Link>(batch.data() + batch.size() - sizeof(Link));
+}
+
+/// A place where the log ends, or did so once. A server that lost commits, and was written to since, may have come to
+/// the same version again; its link is another one then.
+struct LogEnd {
+  Version version;
+  Link link = 0;  ///< Of the entry with that version; 0 in a new store.
+  bool operator==(const LogEnd&) const = default;
+};
+
 /// The server at one moment: all of it is of one snapshot, which is not older than the call that asked for it.
 struct Moment {
-  Version version;  ///< Where the log ends: of the newest commit, 0 in a new store.
+  LogEnd end;       ///< Of the newest commit, 0 in a new store.
   Version folded;   ///< The rows know of every entry up to here, and perhaps of newer ones.
   Version trimmed;  ///< Entries up to here are gone; never above `folded`.
   /// The entries after `since` in their order; if `since` is below `trimmed`, those after `folded`.
@@ -57,7 +72,7 @@ struct FoldedRow {
 
 struct Fold {
   Version from;  ///< What `folded` must still be.
-  Version to;    ///< What it becomes; at most the end of the log.
+  LogEnd to;     ///< What it becomes, and of which entry that is: the log must have it, or `from` be the same.
   Version trim;  ///< What `trimmed` becomes, at most `from`.
   std::vector<FoldedRow> rows;
 };
@@ -74,6 +89,8 @@ struct ServerLimits {
   std::size_t entry_bytes_max = 64 << 20;        ///< Of one batch in the log.
   std::size_t transaction_bytes_max = 10 << 20;  ///< What perdure promises to its users of it.
   std::size_t clear_range_rows_max = 10'000;
+  /// See Capabilities::what_is_read_lasts.
+  bool what_is_read_lasts = true;
 };
 
 /// How a server is reached and what it may say meanwhile.
@@ -99,11 +116,11 @@ class RowServer {
   /// Appends `entry`, durably, if the log ends at `expected`. One call at a time.
   /// Errors: kCommitUnknown if it may have been appended or may still be (a connection lost after it was sent);
   /// kStoreFull; kTooLarge.
-  virtual Result<Appended> append(Version expected, const LogEntry& entry) = 0;
+  virtual Result<Appended> append(const LogEnd& expected, const LogEntry& entry) = 0;
 
   /// Writes the rows, moves `folded` and `trimmed`, and drops the trimmed entries; true if this call did it, false if
-  /// somebody else has folded meanwhile or is about to. Readers never see a moment in which log and rows together are
-  /// not the whole. One call at a time, beside `append`.
+  /// somebody else has folded meanwhile or is about to, or the log has no such entry.
+  /// Readers never see a moment in which log and rows together are not the whole. One call at a time, beside `append`.
   /// Crash: rows may have been written in part; that harms nobody, since the log still has all of them.
   virtual Result<bool> fold(const Fold& fold) = 0;
 

@@ -28,6 +28,8 @@ class StoreUnderTest {
 using MakeStore = std::unique_ptr<StoreUnderTest>();
 
 inline constexpr Duration kSuitePatience = std::chrono::seconds(30);
+/// At the end of a batch of the suite's: its link is 0 then, as that of a batch that is too short for one.
+inline const Bytes kNoLink(sizeof(Link), '\0');
 
 class RowServerTest : public testing::TestWithParam<MakeStore*> {
  protected:
@@ -64,8 +66,8 @@ class RowServerTest : public testing::TestWithParam<MakeStore*> {
   /// Makes the rows be there, by an append and a fold of it.
   void put(const std::vector<FoldedRow>& rows) {
     Moment now = read(*server_, {UINT32_MAX});
-    std::uint64_t next = now.version.number + 1;
-    ASSERT_TRUE(append(*server_, now.version.number, next, "put"));
+    std::uint64_t next = now.end.version.number + 1;
+    ASSERT_TRUE(append(*server_, now.end.version.number, next, "put"));
     ASSERT_TRUE(fold(*server_, {.from = now.folded, .to = {next}, .trim = now.trimmed, .rows = rows}));
   }
   static FoldedRow row(Bytes key, Bytes value, std::uint64_t version = 1) {
@@ -90,7 +92,7 @@ using Numbers = std::vector<std::uint64_t>;
 
 TEST_P(RowServerTest, ANewStoreIsEmpty) {
   Moment moment = read(*server_, {}, {"a", ""}, {{KeyRange{}}, {{"a", "b"}}});
-  EXPECT_EQ(moment.version.number, 0u);
+  EXPECT_EQ(moment.end.version.number, 0u);
   EXPECT_EQ(moment.folded.number, 0u);
   EXPECT_EQ(moment.trimmed.number, 0u);
   EXPECT_TRUE(moment.log.empty());
@@ -107,7 +109,7 @@ TEST_P(RowServerTest, WhatIsAppendedIsReadByEverybodyAfterwards) {
   ASSERT_TRUE(append(*other, 1, 7, "second"));
   for (RowServer* server : {server_.get(), other.get()}) {
     Moment moment = read(*server);
-    EXPECT_EQ(moment.version.number, 7u);
+    EXPECT_EQ(moment.end.version.number, 7u);
     ASSERT_EQ(versions(moment), (Numbers{1, 7}));
     EXPECT_EQ(moment.log[0].batch, "first");
     EXPECT_EQ(moment.log[1].batch, "second");
@@ -123,11 +125,40 @@ TEST_P(RowServerTest, AnAppendToAnotherEndIsRefusedAndLeavesNothing) {
     ASSERT_TRUE(appended);
     EXPECT_FALSE(appended->done);
     if (!appended->instead) continue;
-    EXPECT_EQ(appended->instead->version.number, 3u);
+    EXPECT_EQ(appended->instead->end.version.number, 3u);
     for (const LogEntry& entry : appended->instead->log) EXPECT_GT(entry.version.number, expected);
   }
   EXPECT_EQ(versions(read(*server_)), (Numbers{1, 2, 3}));
   EXPECT_TRUE(append(*server_, 3, 10, "right"));
+}
+
+TEST_P(RowServerTest, AnAppendToTheSameVersionWithAnotherPastIsRefused) {
+  const Bytes ours = "ours----", theirs = "theirs----";
+  ASSERT_TRUE(append(*server_, 0, 1, ours));
+  EXPECT_EQ(read(*server_).end, (LogEnd{{1}, link_of(ours)}));
+  for (Link link : {Link{0}, link_of(theirs), link_of(ours) + 1}) {
+    auto appended = server_->append({{1}, link}, {{2}, "wrong"});
+    ASSERT_TRUE(appended) << to_string(appended.error());
+    EXPECT_FALSE(appended->done);
+  }
+  EXPECT_EQ(versions(read(*server_)), (Numbers{1}));
+  EXPECT_TRUE(server_->append({{1}, link_of(ours)}, {{2}, "right"})->done);
+  EXPECT_EQ(read(*server_).end, (LogEnd{{2}, link_of("right")})) << "it has none";
+}
+
+TEST_P(RowServerTest, AFoldOfWhatTheLogDoesNotHaveChangesNothing) {
+  const Bytes ours = "ours----", theirs = "theirs----";
+  ASSERT_TRUE(append(*server_, 0, 1, ours));
+  auto fold_to = [&](const LogEnd& to) {
+    return fold(*server_, {.from = {0}, .to = to, .trim = {0}, .rows = {row("k", "v")}});
+  };
+  EXPECT_FALSE(fold_to({{1}, link_of(theirs)}));
+  EXPECT_FALSE(fold_to({{2}, link_of(ours)}));
+  Moment moment = read(*server_, {}, {"k"});
+  EXPECT_EQ(moment.folded.number, 0u);
+  EXPECT_FALSE(moment.values.at(0));
+  EXPECT_TRUE(fold_to({{1}, link_of(ours)}));
+  EXPECT_EQ(read(*server_, {}, {"k"}).folded.number, 1u);
 }
 
 TEST_P(RowServerTest, OfTwoWritersExactlyOneWinsEachVersion) {
@@ -141,7 +172,7 @@ TEST_P(RowServerTest, OfTwoWritersExactlyOneWinsEachVersion) {
         for (std::uint64_t end = 0; end < kLast;) {
           Bytes mark = std::to_string(w) + ":" + std::to_string(end);
           if (append(*server, end, end + 1, mark)) won[w][end + 1] = mark;
-          std::uint64_t now = read(*server, {UINT32_MAX}).version.number;
+          std::uint64_t now = read(*server, {UINT32_MAX}).end.version.number;
           ASSERT_GT(now, end);
           end = now;
         }
@@ -152,7 +183,7 @@ TEST_P(RowServerTest, OfTwoWritersExactlyOneWinsEachVersion) {
   Moment moment = read(*server_);
   ASSERT_EQ(moment.log.size(), all.size());
   for (const LogEntry& entry : moment.log) EXPECT_EQ(all[entry.version.number], entry.batch);
-  EXPECT_EQ(moment.version.number, kLast);
+  EXPECT_EQ(moment.end.version.number, kLast);
 }
 
 TEST_P(RowServerTest, AReadSeesWhatWasAcknowledgedToSomebodyElse) {
@@ -161,13 +192,13 @@ TEST_P(RowServerTest, AReadSeesWhatWasAcknowledgedToSomebodyElse) {
     RowServer& writer = i % 2 ? *server_ : *other;
     RowServer& reader = i % 2 ? *other : *server_;
     ASSERT_TRUE(append(writer, i - 1, i, "x"));
-    ASSERT_EQ(read(reader, {i - 1}).version.number, i);
+    ASSERT_EQ(read(reader, {i - 1}).end.version.number, i);
   }
 }
 
 TEST_P(RowServerTest, LargeEntriesComeBackAsTheyWere) {
   Bytes batch(std::min<std::size_t>(server_->limits().entry_bytes_max, 8 << 20), '\0');
-  for (std::size_t i = 0; i < batch.size(); ++i) batch[i] = static_cast<char>(i * 31 + i / 977);
+  for (std::size_t i = 0; i < batch.size() - kNoLink.size(); ++i) batch[i] = static_cast<char>(i * 31 + i / 977);
   ASSERT_TRUE(append(*server_, 0, 1, batch));
   Moment moment = read(*server_);
   ASSERT_EQ(moment.log.size(), 1u);
@@ -192,7 +223,7 @@ TEST_P(RowServerTest, TheLogIsGivenAfterSinceOrAfterWhatIsFolded) {
   moment = read(*server_, {3}, {"k"});
   EXPECT_EQ(moment.folded.number, 8u);
   EXPECT_EQ(moment.trimmed.number, 6u);
-  EXPECT_EQ(moment.version.number, 10u);
+  EXPECT_EQ(moment.end.version.number, 10u);
   EXPECT_EQ(moment.values.at(0)->value, "8");
   EXPECT_EQ(versions(moment), (Numbers{9, 10})) << "since is below what was trimmed";
   EXPECT_EQ(versions(read(*server_, {6})), (Numbers{7, 8, 9, 10}));
@@ -305,7 +336,7 @@ TEST_P(RowServerTest, OfTwoFoldersAtMostOneWins) {
       threads[f].start("folder", [&, server = f == 0 ? server_.get() : other.get()] {
         for (Version from; !HasFailure() && (from = read(*server).folded).number < 40;) {
           Version to{from.number + 1};
-          if (fold(*server, {.from = from, .to = to, .trim = from, .rows = {row("n", std::to_string(to.number))}}))
+          if (fold(*server, {.from = from, .to = {to}, .trim = from, .rows = {row("n", std::to_string(to.number))}}))
             ++won[to.number];
         }
       });
@@ -320,7 +351,7 @@ TEST_P(RowServerTest, WhatIsStoredIsThereForALaterOpen) {
   server_.reset();
   server_ = open();
   Moment moment = read(*server_, {1}, {"a"});
-  EXPECT_EQ(moment.version.number, 2u);
+  EXPECT_EQ(moment.end.version.number, 2u);
   EXPECT_EQ(moment.values.at(0)->value, "1");
   EXPECT_EQ(moment.log.at(0).batch, "later");
 }
@@ -364,7 +395,7 @@ class Bank {
 
   using Balances = std::map<Bytes, int>;
   static void apply(Balances& balances, const Bytes& batch) {
-    for (std::size_t at = 0; at < batch.size();) {
+    for (std::size_t at = 0; at < batch.size() - kNoLink.size();) {
       std::size_t equals = batch.find('=', at), end = batch.find(';', at);
       balances[batch.substr(at, equals - at)] = std::stoi(batch.substr(equals + 1, end - equals - 1));
       at = end + 1;
@@ -373,7 +404,7 @@ class Bank {
   static Bytes batch(const Balances& changed) {
     Bytes text;
     for (const auto& [account, balance] : changed) text += account + "=" + std::to_string(balance) + ";";
-    return text;
+    return text + kNoLink;
   }
   static Balances rows(const Moment& moment) {
     Balances balances;
@@ -409,10 +440,10 @@ TEST_P(RowServerTest, ReadersAlwaysSeeTheWholeWhileOthersAppendAndFold) {
   folder.start("folder", [&] {
     for (Version trim; !over && !HasFailure();) {
       Moment moment = read(*folds_here, trim, {}, everything);
-      if (moment.version == moment.folded) continue;
-      Fold next = {.from = moment.folded, .to = moment.version, .trim = moment.folded, .rows = {}};
+      if (moment.end.version == moment.folded) continue;
+      Fold next = {.from = moment.folded, .to = moment.end, .trim = moment.folded, .rows = {}};
       for (const auto& [account, balance] : Bank::at(moment))
-        next.rows.push_back(row(account, std::to_string(balance), moment.version.number));
+        next.rows.push_back(row(account, std::to_string(balance), moment.end.version.number));
       // An account that is empty has no row.
       std::ranges::for_each(next.rows, [](FoldedRow& each) {
         if (each.row->value == "0") each.row.reset();
@@ -427,15 +458,15 @@ TEST_P(RowServerTest, ReadersAlwaysSeeTheWholeWhileOthersAppendAndFold) {
       while (!over) {
         Moment moment = read(*server, since, {}, everything);
         ASSERT_LE(moment.trimmed, moment.folded);
-        ASSERT_LE(moment.folded, moment.version);
+        ASSERT_LE(moment.folded, moment.end.version);
         Moment afresh = read(*server, {}, {}, everything);
         ASSERT_EQ(Bank::sum(Bank::at(afresh)), Bank::kSum);
-        ASSERT_GE(afresh.version, moment.version);
+        ASSERT_GE(afresh.end.version, moment.end.version);
         // Who follows needs no rows, unless what comes next has been trimmed.
         if (since < moment.trimmed) followed = Bank::rows(moment);
         for (const LogEntry& entry : moment.log) Bank::apply(followed, entry.batch);
         ASSERT_EQ(Bank::sum(followed), Bank::kSum);
-        since = moment.version;
+        since = moment.end.version;
       }
     });
   Bank::Balances balances = Bank::at_first();
@@ -562,16 +593,16 @@ TEST_P(RowServerTest, WhoeverLosesAgainIsToldWhatCameInstead) {
   for (std::uint64_t i = 1; i <= 3; ++i) {
     ASSERT_TRUE(append(*other, i, i + 1, "b" + std::to_string(i)));
     // With the version that the winner has, too.
-    auto lost = server_->append(Version{i}, {Version{i + 1}, "lost"});
+    auto lost = server_->append({{i}}, {Version{i + 1}, "lost"});
     ASSERT_TRUE(lost) << to_string(lost.error());
     ASSERT_FALSE(lost->done);
     if (!lost->instead) continue;
-    EXPECT_EQ(lost->instead->version, Version{i + 1});
+    EXPECT_EQ(lost->instead->end.version, Version{i + 1});
     ASSERT_EQ(lost->instead->log.size(), 1u);
     EXPECT_EQ(lost->instead->log[0].batch, "b" + std::to_string(i));
   }
   // After a loss it is asked for, and says nothing if there is nothing to say.
-  auto won = server_->append(Version{4}, {Version{5}, "won"});
+  auto won = server_->append({{4}}, {Version{5}, "won"});
   ASSERT_TRUE(won) << to_string(won.error());
   EXPECT_TRUE(won->done);
   EXPECT_FALSE(won->instead);

@@ -22,7 +22,7 @@ class ServerLink {
   virtual bool blocking_calls() const = 0;
   virtual Result<Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) = 0;
   /// `entry` is kept until it is done.
-  virtual void append(Version expected, const LogEntry& entry, AppendDone done) = 0;
+  virtual void append(const LogEnd& expected, const LogEntry& entry, AppendDone done) = 0;
   virtual void fold(const Fold& fold, FoldDone done) = 0;
   virtual void ask_for_turn() = 0;
   virtual void listen(Bell bell) = 0;
@@ -39,7 +39,7 @@ class DirectLink final : public ServerLink {
   Result<Moment> read(Version since, std::span<const Bytes> keys, std::span<const RangeRead> ranges) override {
     return server_->read(since, keys, ranges);
   }
-  void append(Version expected, const LogEntry& entry, AppendDone done) override {
+  void append(const LogEnd& expected, const LogEntry& entry, AppendDone done) override {
     done(server_->append(expected, entry));
   }
   void fold(const Fold& fold, FoldDone done) override { done(server_->fold(fold)); }
