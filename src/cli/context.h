@@ -16,6 +16,9 @@
 
 namespace perdure::cli {
 
+/// Of the 50 ms that a hook may take: the others are for starting the process and ending it.
+inline constexpr Duration kHookedWaits = std::chrono::milliseconds(30);
+
 /// Given to a run of the command line, so that tests can be the world.
 struct World {
   std::istream& in;

@@ -21,8 +21,9 @@ constexpr std::string_view kStartOne = "start one with: perdure serve";
 std::vector<std::string> sockets_in(const std::string& directory) {
   std::vector<std::string> paths;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-    if (entry.path().extension() == ".sock") paths.push_back(std::filesystem::absolute(entry.path(), error).string());
+  // Not in a range-for, which throws what goes wrong on the way.
+  for (std::filesystem::directory_iterator entry(directory, error), end; entry != end; entry.increment(error))
+    if (entry->path().extension() == ".sock") paths.push_back(std::filesystem::absolute(entry->path(), error).string());
   std::ranges::sort(paths);
   return paths;
 }

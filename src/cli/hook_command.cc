@@ -21,8 +21,6 @@ using transcript::Spooled;
 constexpr const char* kAnswer = "{\"continue\":true}\n";
 // What the API takes in one body.
 constexpr std::size_t kHookBytesMax = std::size_t{8} << 20;
-// Of the 50 ms that a hook may take: the others are for starting the process and ending it.
-constexpr Duration kCallerWaits = 30ms;
 // A daemon that is slow is still better than the spool, where hooks lie until somebody takes them.
 constexpr Duration kConnectTimeout = 1s, kAnswerTimeout = 2s;
 // In seconds, for settings.json: what Claude Code waits for a hook that does hang.
@@ -47,7 +45,14 @@ class Hook {
     std::string text = read_all();
     if (text.empty()) return warn("there was no hook event on stdin");
     hook_ = {make_uuid(), context_.space(), std::move(text), came};
-    if (!tell_daemon()) spool();
+    bool told = false;
+    try {
+      told = tell_daemon();
+    } catch (const std::exception& error) {
+      // Where daemons are looked for cannot be read, say. The event is taken once, wherever it comes from.
+      warn(error.what());
+    }
+    if (!told) spool();
   }
 
  private:
@@ -181,7 +186,7 @@ OrFailure<void> install(Context& context, const Arguments& arguments) {
 OrFailure<void> hook(Context& context, const Arguments& arguments) {
   if (arguments.has("install")) return install(context, arguments);
   World& world = context.world();
-  world.answer_early(world.out, kAnswer, kCallerWaits);
+  world.answer_early(world.out, kAnswer, kHookedWaits);
   try {
     Hook(context, arguments).run();
   } catch (const std::exception&) {

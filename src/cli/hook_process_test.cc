@@ -64,8 +64,8 @@ class CliHookProcess : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   // The process has the file "alive" locked, as does what goes on behind its caller's back.
-  pid_t start(Streams streams, const std::function<void()>& prepare = [] {}) {
-    std::vector<std::string> args = {PERDURE_BINARY, "hook", "--url", "unix://" + socket()};
+  pid_t start(Streams streams, const std::function<void()>& prepare = [] {}, const std::string& flag = "--url") {
+    std::vector<std::string> args = {PERDURE_BINARY, "hook", flag, "unix://" + socket()};
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
     argv.push_back(nullptr);
@@ -218,6 +218,29 @@ TEST_F(CliHookProcess, AnEventThatIsLateKeepsNobodyWaitingAndIsNotLost) {
   ASSERT_EQ(::write(in[1], "late", 4), 4);
   ::close(in[1]);
   EXPECT_EQ(spooled(1).at(0).hook, "late");
+}
+
+TEST_F(CliHookProcess, AnEventThatDoesNotEndIsTakenAfterAWhile) {
+  int in[2];
+  ASSERT_EQ(::pipe2(in, O_CLOEXEC), 0);
+  ASSERT_EQ(::write(in[1], "what came", 9), 9);
+  SteadyTime began = steady_now();
+  EXPECT_EQ(wait(start({in[0], open("out"), open("out")})), 0);
+  EXPECT_LT(steady_now() - began, kSoon);
+  EXPECT_EQ(spooled(1).at(0).hook, "what came");
+  EXPECT_GE(steady_now() - began, std::chrono::seconds(5));
+  EXPECT_LT(steady_now() - began, std::chrono::seconds(12)) << "it does not wait until it is ended";
+  ::close(in[1]);
+}
+
+TEST_F(CliHookProcess, AWrongCallIsAnsweredThoughNobodyHearsOfIt) {
+  int closed[2];
+  ASSERT_EQ(::pipe2(closed, O_CLOEXEC), 0);
+  ::close(closed[0]);
+  EXPECT_EQ(wait(start({event("{}"), open("out"), closed[1]}, [] {}, "--wrong")), 0);
+  EXPECT_EQ(text("out"), "{\"continue\":true}\n");
+  EXPECT_EQ(wait(start({event("{}"), closed[1], closed[1]}, [] {}, "--wrong")), 0);
+  ::close(closed[1]);
 }
 
 TEST_F(CliHookProcess, ALockThatIsHeldKeepsNobodyWaiting) {

@@ -19,13 +19,13 @@ void report(World& world, const Failure& failure) {
 int run(const std::vector<std::string>& args, World& world) {
   auto parsed = parse(args, world.variables);
   if (!parsed) {
-    report(world, parsed.error());
     const Command* command = command_of(args);
     // Whoever installs it is a person, and wants to know.
-    if (!command || command->answer_anyway.empty() || std::ranges::count(args, "--install") > 0)
-      return parsed.error().exit_code;
-    world.out << command->answer_anyway << std::flush;
-    return kExitOk;
+    const bool answers = command && !command->answer_anyway.empty() && std::ranges::count(args, "--install") == 0;
+    // First, for nobody may read the report, or even have ears for it.
+    if (answers) world.answer_early(world.out, command->answer_anyway, kHookedWaits);
+    report(world, parsed.error());
+    return answers ? kExitOk : parsed.error().exit_code;
   }
   if (parsed->help) {
     world.out << (parsed->command == nullptr ? main_help() : help_of(*parsed->command)) << std::flush;

@@ -54,6 +54,10 @@ bool is_keyed(const Route& route) {
   return !route.takes_any_body && route.method == "POST" && route.pattern.starts_with("/v1/{space}/");
 }
 
+Response refusal(const Route& route, const Error& error) {
+  return route.when_refused ? route.when_refused(info(error.code).http_status) : problem(error);
+}
+
 }  // namespace
 
 Api::Api(Node& node, std::vector<Route> routes, ApiOptions options)
@@ -85,11 +89,11 @@ void Api::handle(std::shared_ptr<Exchange> exchange) {
   auto call = std::make_shared<Call>(exchange, std::move(*target));
   call->params = std::move(match.params);
   for (const auto& [name, value] : call->params)
-    if (auto good = check_param(name, value); !good) return exchange->answer(problem(good.error()));
+    if (auto good = check_param(name, value); !good) return exchange->answer(refusal(*match.route, good.error()));
   if (!admission_.enter(match.route->load, call->space_or_none())) {
-    if (match.route->when_refused) return exchange->answer(match.route->when_refused(429));
-    return exchange->answer(
-        problem(429, "limit_exceeded", "more requests are under way than this daemon takes on at once; try again"));
+    return exchange->answer(refusal(
+        *match.route,
+        {ErrorCode::kLimitExceeded, "more requests are under way than this daemon takes on at once; try again"}));
   }
   auto visit = std::make_shared<Visit>(*this, *match.route, std::move(call));
   if (!exchange->request().body.empty() && !match.route->takes_any_body) {
@@ -210,7 +214,7 @@ void Api::stop_waiting() {
 }
 
 void Api::answer(Visit& visit, Result<Answer> answer) {
-  Response response = answer ? to_response(std::move(*answer)) : problem(answer.error());
+  Response response = answer ? to_response(std::move(*answer)) : refusal(visit.route, answer.error());
   int status = response.status;
   visit.call->exchange().answer(std::move(response));
   if (options_.on_served)

@@ -1,4 +1,5 @@
 // /v1/{space}/transcripts
+#include "base/rfc3339.h"
 #include "http/api.h"
 #include "http/bind.h"
 #include "http/daemon.h"
@@ -25,13 +26,14 @@ void take_hook(Daemon& daemon, const CallPtr& call, Done done) {
   const std::string* key = call->header("Idempotency-Key");
   auto hook = transcripts.read(std::move(call->exchange().request().body), key ? *key : "");
   if (const std::string* time = call->header("Perdure-Hook-Time")) {
-    auto came = transcript::came_at(*time, transcripts.clock().now());
-    if (came)
-      hook.came = *came;
-    else
+    if (auto sent = parse_rfc3339(*time)) {
+      hook.sent = *sent;
+      hook.came = transcript::came_at(*sent, transcripts.clock().now());
+    } else {
       log(StoreAccess::impl(daemon.node.store()).options(), LogLevel::kWarning, "transcript",
-          "the time of a hook is none, and it counts as of now: " + came.error().message,
+          "the time of a hook is none, and it counts as of now: " + sent.error().message,
           {{"space", call->space()}, {"session", hook.session}});
+    }
   }
   transcripts.take_async(call->space(), std::move(hook),
                          [done = std::move(done)](const auto& taken) mutable { done(go_on(taken)); });

@@ -142,8 +142,7 @@ struct Route {
   std::variant<InTransaction, Asynchronous, WithOrWithoutKey, Blocking, Slow, Raw> handler;
   /// Its body is whatever it is, and its idempotency key is its own.
   bool takes_any_body = false;
-  /// What it answers instead of a problem, with the status of that, if it is never begun: under overload, and to a body
-  /// that is too large.
+  /// What it answers instead of a problem, with the status of that, whenever it is refused or fails.
   std::function<Response(int status)> when_refused = {};
 };
 

@@ -8,7 +8,6 @@
 #include "node/transcript_test_util.h"
 #include "runtime/latch.h"
 #include "transcript/ingest.h"
-#include "transcript/run.h"
 
 namespace perdure::transcript {
 namespace {
@@ -184,6 +183,17 @@ TEST_F(TranscriptRun, MessagesBelongToThePromptOfTheirTime) {  // WORK-15, WORK-
   EXPECT_EQ(prompts, wanted);
 }
 
+TEST_F(TranscriptRun, WhoSaysTheSameTwiceMeansTheNearerPrompt) {  // WORK-15, WORK-B11
+  hook("UserPromptSubmit", {{"prompt", "go on"}, {"timestamp", "2026-03-01T00:00:10Z"}});
+  hook("UserPromptSubmit", {{"prompt", "go on"}, {"timestamp", "2026-03-01T00:00:15Z"}});
+  append(path(), user("u0", "go on", 9s) + user("u1", "go on", 11s) + user("u2", "go on", 14s));
+  advance(2s);
+  ASSERT_EQ(messages().size(), 3U);
+  EXPECT_EQ(messages()[0].row.prompt, 1U);
+  EXPECT_EQ(messages()[1].row.prompt, 1U);
+  EXPECT_EQ(messages()[2].row.prompt, 2U);
+}
+
 TEST_F(TranscriptRun, TimesAtTheEndsOfTimeDoNoHarm) {  // WORK-U9
   auto said = [](const std::string& uuid, const std::string& time) {
     return R"({"type":"user","uuid":")" + uuid + R"(","timestamp":")" + time +
@@ -334,6 +344,18 @@ TEST_F(TranscriptRun, LinesThatAreTooLongAreCountedInTheLog) {  // WORK-U7
   EXPECT_THAT(log.entries(), ElementsAre("lines were passed over: 0 malformed, 1 longer than 16 MiB"));
 }
 
+TEST_F(TranscriptRun, ALineThatIsTooLongIsNotReadAgainWhenItGoesOn) {  // WORK-U7, WORK-B10
+  ask();
+  write(path(), user("u1", "one") + std::string(kLineBytesMax + 1, 'x'));
+  advance(2s);
+  const std::uint64_t read_before = bytes_read();
+  append(path(), "x\n" + user("u2", "two", 2s));
+  run_again();
+  EXPECT_THAT(bodies(), ElementsAre("one", "two"));
+  EXPECT_LT(bytes_read() - read_before, 1'000U);
+  EXPECT_THAT(log.entries(), ElementsAre("lines were passed over: 0 malformed, 1 longer than 16 MiB"));
+}
+
 TEST_F(TranscriptRun, AFileThatIsRewrittenWhileItIsReadIsReadFromItsBeginning) {  // WORK-B10
   ASSERT_TRUE(node->debouncers().in("x").set(kDebouncer, {.window = 2s}));
   Hook asked = transcripts().read(hook_text("UserPromptSubmit", {{"prompt", "x"}}), "");
@@ -350,7 +372,7 @@ TEST_F(TranscriptRun, AFileThatIsRewrittenWhileItIsReadIsReadFromItsBeginning) {
       if (++batches == 2) write(path(), after);
       return kStart;
     };
-    return run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
+    return run_at(job, now);
   }));
   advance(2s);
   std::set<std::string> uuids;
@@ -655,7 +677,7 @@ TEST_F(TranscriptRun, ThePlaceIsStoredAlsoWhileNothingIsWorthKeeping) {  // WORK
       ++asked_for_time;
       return kStart;
     };
-    return run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
+    return run_at(job, now);
   }));
   advance(2s);
   EXPECT_EQ(session("s", "x")->progress.offset, 70U * ((std::size_t{1} << 20) + 1));
@@ -757,7 +779,7 @@ TEST_F(TranscriptRun, ARunThatHasLostItsClaimStoresNothing) {  // WORK-13, WORK-
       if (lose) (void)queue.cancel(job.id(), Queue::Force::kYes);
       return kStart;
     };
-    auto read = run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
+    auto read = run_at(job, now);
     diary.note(read ? "read" : to_string(read.error()).substr(0, 11));
     return read;
   }));

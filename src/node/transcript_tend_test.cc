@@ -95,18 +95,27 @@ TEST_F(TranscriptTend, ASessionThatEndedIsNotEmptyBeforeItsTranscriptWasRead) { 
 
 TEST_F(TranscriptTend, MessagesGoAfterThreeDays) {  // WORK-U14
   talk("s", "one");
-  append(path(), line("assistant", "a1", R"([{"type":"tool_use","id":"t1","name":"Bash","input":{}}])", 1s) +
+  // Of its two calls one is answered in the same batch, and one in another.
+  append(path(), line("assistant", "a1",
+                      R"([{"type":"tool_use","id":"t1","name":"Bash","input":{}},)"
+                      R"({"type":"tool_use","id":"t2","name":"Bash","input":{}}])",
+                      1s) +
                      line("user", "r1", R"([{"type":"tool_result","tool_use_id":"t1","content":"x"}])", 1s));
   advance(kDay);
+  append(path(), line("user", "r2", R"([{"type":"tool_result","tool_use_id":"t2","content":"y"}])", 2s));
   talk("s", "two");
   advance(2 * kDay - 1ms);
   EXPECT_THAT(bodies(), ElementsAre("one", "", "two"));
+  const Bytes data = data_key("default", session()->row.number);
+  EXPECT_EQ(rows(tuple::pack_onto(data, "v")).size(), 2U);
+  EXPECT_EQ(rows(tuple::pack_onto(data, "r")).size(), 1U);
   advance(1ms);
   EXPECT_THAT(bodies(), ElementsAre("", "two"));
   advance(1s);
   EXPECT_THAT(bodies(), ElementsAre("two"));
   EXPECT_EQ(rows(tuple::pack_onto(root("default"), "uuid")).size(), 1U);
-  EXPECT_THAT(rows(tuple::pack_onto(data_key("default", session()->row.number), "r")), IsEmpty());
+  EXPECT_THAT(rows(tuple::pack_onto(data, "v")), IsEmpty());
+  EXPECT_THAT(rows(tuple::pack_onto(data, "r")), IsEmpty());
   advance(kDay);
   EXPECT_THAT(bodies(), IsEmpty());
   EXPECT_THAT(prompts(), ElementsAre("one", "two"));

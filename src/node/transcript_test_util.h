@@ -12,6 +12,7 @@
 #include "node/node_fixture.h"
 #include "perdure/changes.h"
 #include "store/store_test_util.h"
+#include "transcript/run.h"
 
 namespace perdure::transcript {
 
@@ -106,6 +107,11 @@ class TranscriptNode : public NodeFixture {
   }
 
   // Time, and what is there.
+
+  /// What the worker does with a job, for handlers that stand in for it. A run asks for the time before it stores.
+  Result<Value> run_at(Job& job, RunClock now, const ReadingTimes& times = {1h, 1h, 1h}) {
+    return run(node->store(), job, {node->debouncers(), {directory}, times, std::move(now), [](auto&, auto&) {}});
+  }
 
   void advance(Duration by) {
     auto now = node->advance(by);

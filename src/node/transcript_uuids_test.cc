@@ -5,7 +5,6 @@
 #include "node/transcript_test_util.h"
 #include "transcript/hook.h"
 #include "transcript/ingest.h"
-#include "transcript/run.h"
 #include "transcript/uuids.h"
 
 namespace perdure::transcript {
@@ -203,7 +202,7 @@ TEST_F(TranscriptUuids, OfALongTranscriptThatIsRewrittenBehindThePlaceAreNotTake
       }
       return kStart;
     };
-    return run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
+    return run_at(job, now);
   }));
   advance(2s);
   auto found = messages("s", "x");
@@ -233,7 +232,7 @@ TEST_F(TranscriptUuids, OfALongTranscriptThatIsRewrittenAsAWholeAreBookedAnew) {
       if (++asked_for_time == 2) write(path(), changed);
       return kStart;
     };
-    return run(node->store(), job, {directory}, now, [](const auto&, const auto&) {});
+    return run_at(job, now);
   }));
   advance(2s);
   EXPECT_EQ(messages("s", "x").size(), 18'000U);

@@ -111,8 +111,8 @@ void remove_started(Transaction& txn, std::string_view space, const std::string&
 
 void add_prompt(Transaction& txn, std::string_view space, SessionRow& session, const Hook& hook, WallTime came) {
   ++session.prompts;
-  // Its own time is by the clock of the transcript, which messages are told apart by.
-  WallTime at = parse_rfc3339(hook.time).value_or(came);
+  // By the clock of the transcript, if that is known: messages are told apart by it.
+  WallTime at = parse_rfc3339(hook.time).value_or(hook.sent.value_or(came));
   bool asks = hook.type == "UserPromptSubmit" && hook.prompt;
   write_prompt(txn, data_key(space, session.number), session.prompts, {asks ? *hook.prompt : "", to_ns(at)});
 }
@@ -149,10 +149,8 @@ void change_session(Transaction& txn, std::string_view space, SessionRow& sessio
 
 }  // namespace
 
-Result<WallTime> came_at(std::string_view text, WallTime now) {
-  auto came = parse_rfc3339(text);
-  if (!came) return came;
-  return *came < now - kSendingTime || *came > now ? now : *came;
+WallTime came_at(WallTime sent, WallTime now) {
+  return sent < now - kSendingTime || sent > now ? now : sent;
 }
 
 Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots) {

@@ -26,6 +26,8 @@ namespace perdure::transcript {
 inline constexpr std::string_view kDebouncer = "transcripts";
 /// A session of which nothing is heard for so long has ended.
 inline constexpr Duration kIdleTime = std::chrono::minutes(10);
+/// What is written in the transaction of a hook besides its text and its prompt is less.
+inline constexpr std::size_t kBesideHook = 150'000;
 /// How long hooks are kept.
 inline constexpr Duration kHooksKept = std::chrono::hours(7 * 24);
 
@@ -46,14 +48,16 @@ struct Hook {
   std::string time = {};
   /// When it came to whoever has kept or sent it; nothing if it comes just now.
   std::optional<WallTime> came = {};
+  /// The same by their own clock, however wrong that is: the transcript has its times from it, too.
+  std::optional<WallTime> sent = {};
   /// What is wrong with it, for the log.
   std::string problem = {};
 };
 
-/// When one came that is sent just now, by the clock of who sends it, as RFC 3339 has it. So one that was overtaken on
-/// its way undoes nothing. Whoever sends gives up after seconds: what is more than kSendingTime ago, or not yet, is by
-/// a clock that differs, and `now` is the better guess. Errors: kInvalidArgument.
-Result<WallTime> came_at(std::string_view text, WallTime now);
+/// When one came that was `sent` just now, by the clock of who sends it. So one that was overtaken on its way undoes
+/// nothing. Whoever sends gives up after seconds: what is more than kSendingTime ago, or not yet, is by a clock that
+/// differs, and `now` is the better guess.
+WallTime came_at(WallTime sent, WallTime now);
 inline constexpr Duration kSendingTime = std::chrono::minutes(1);
 
 /// Whatever the text is. A transcript that is not below one of `roots` is left out. Looks at the file system.

@@ -117,13 +117,16 @@ class Storing {
       close_bookings(txn_, space_, number_);
     for (const Prompt& prompt : prompts_) {
       auto said = last_said_.find(prompt.n);
-      if (!prompt.mark.empty() || said == last_said_.end()) continue;
+      const bool has_its_own = !prompt.mark.empty() && !(batch_.filled && batch_.filled->contains(prompt.n));
+      if (has_its_own || said == last_said_.end()) continue;
+      if (batch_.filled) batch_.filled->insert(prompt.n);
       write_prompt(txn_, data_, prompt.n, {said->second, prompt.at});
     }
     progress_.device = batch_.position.device;
     progress_.inode = batch_.position.inode;
     progress_.offset = batch_.position.offset;
     progress_.tail = batch_.position.tail;
+    progress_.inside = batch_.position.inside;
     progress_.bytes_read += batch_.bytes_read;
     txn_.set(progress_key(data_), encode(progress_));
     return progress_.messages - before_;
@@ -222,9 +225,12 @@ class Storing {
     WallTime at = entry.at.value_or(now_);
     auto after = std::ranges::upper_bound(prompts_, to_ns(at), {}, &Prompt::at);
     if (after == prompts_.begin()) return prompts_.front().n;
+    const auto before = std::prev(after);
     bool is_next = entry.is_user && after != prompts_.end() && after->mark == text_mark(entry.body) &&
                    from_ns(after->at) <= at + kHookLate;
-    return is_next ? after->n : std::prev(after)->n;
+    // Who says the same thing twice means the prompt that is nearer.
+    if (is_next && before->mark == after->mark) is_next = from_ns(before->at) < at - (from_ns(after->at) - at);
+    return is_next ? after->n : before->n;
   }
 
   /// A session has one list of things to do: that of before goes when there is a new one.

@@ -23,9 +23,9 @@ Error unreadable(int problem) {
 }
 
 /// What a place is known by, if these bytes stand before it; 0 for no bytes, and for none that could.
-std::uint64_t tail_of(std::string_view before) {
-  // Before a place where reading stopped a line has ended.
-  if (!before.ends_with('\n')) return 0;
+std::uint64_t tail_of(std::string_view before, bool inside) {
+  // Before a place where reading stopped a line has ended, unless that is inside of one.
+  if (before.empty() || (!inside && !before.ends_with('\n'))) return 0;
   return std::max<std::uint64_t>(hash64(before), 1);
 }
 
@@ -51,7 +51,7 @@ void LineReader::find_start(const Position& from) {
       problem_ = before.error();
       return;
     }
-    std::uint64_t tail = tail_of(*before);
+    std::uint64_t tail = tail_of(*before, from.inside);
     goes_on = tail != 0 && (tail == from.tail || from.tail == 0);
     if (goes_on) start_at(from, *before);
   }
@@ -61,8 +61,7 @@ void LineReader::find_start(const Position& from) {
 Position LineReader::position() const {
   Position position = position_;
   std::size_t size = std::min(begin_, kTailBytes);
-  std::string_view before(buffer_.get() + begin_ - size, size);
-  position.tail = tail_of(dropped_ > 0 ? before_dropped_ : before);
+  position.tail = tail_of({buffer_.get() + begin_ - size, size}, position.inside);
   return position;
 }
 
@@ -70,7 +69,7 @@ void LineReader::go_back(const Position& position) {
   auto before = bytes_before(position.offset);
   if (!before)
     problem_ = before.error();
-  else if (tail_of(*before) == position.tail)
+  else if (tail_of(*before, position.inside) == position.tail)
     start_at(position, *before);
   else
     start_over();
@@ -147,7 +146,7 @@ void LineReader::make_room() {
 
 Result<std::size_t> LineReader::fill() {
   make_room();
-  std::uint64_t offset = position_.offset + dropped_ + (end_ - begin_);
+  std::uint64_t offset = position_.offset + (end_ - begin_);
   auto got = read_at(buffer_.get() + end_, kReadBytes, offset);
   if (!got) return got;
   // Behind it: whoever writes meanwhile is noticed now, or the next time.
@@ -165,9 +164,10 @@ Result<std::size_t> LineReader::fill() {
 }
 
 void LineReader::drop() {
-  std::size_t before = std::min(begin_, kTailBytes), kept = std::min(end_, kTailBytes);
-  if (dropped_ == 0) before_dropped_.assign(buffer_.get() + begin_ - before, before);
+  const std::size_t kept = std::min(end_, kTailBytes);
   dropped_ += end_ - begin_;
+  position_.offset += end_ - begin_;
+  position_.inside = true;
   std::memmove(buffer_.get(), buffer_.get() + end_ - kept, kept);
   begin_ = scanned_ = end_ = kept;
 }
@@ -175,7 +175,8 @@ void LineReader::drop() {
 void LineReader::pass(std::size_t size) {
   begin_ += size + 1;
   scanned_ = begin_;
-  position_.offset += dropped_ + size + 1;
+  position_.offset += size + 1;
+  position_.inside = false;
   dropped_ = 0;
 }
 
@@ -188,14 +189,18 @@ Result<std::optional<std::string_view>> LineReader::next() {
     if (found != nullptr) {
       const char* line = buffer_.get() + begin_;
       auto size = static_cast<std::size_t>(static_cast<const char*>(found) - line);
-      bool too_long = dropped_ + size > kLineBytesMax;
+      bool too_long = position_.inside || size > kLineBytesMax;
       pass(size);
       if (!too_long) return std::string_view(line, size);
       ++long_lines_;
       continue;
     }
     scanned_ = end_;
-    if (end_ - begin_ > kLineBytesMax || dropped_ > 0) drop();
+    if (end_ - begin_ > kLineBytesMax || position_.inside) drop();
+    if (dropped_ >= kPassedAtOnce) {
+      dropped_ = 0;
+      return std::string_view(buffer_.get() + end_, 0);
+    }
     auto got = fill();
     if (!got) return std::unexpected(got.error());
     if (*got == 0) return std::nullopt;

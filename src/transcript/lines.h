@@ -1,10 +1,10 @@
 // Reading a file that grows, from where one stopped.
 //
-// What was read is remembered by the file's identity, the offset behind the last whole line and a hash of the bytes
-// before that. So it is noticed that a file was replaced (another inode), truncated (shorter than the offset) or
-// rewritten, in place or by another that got the same inode (other bytes before the offset); then it is read again from
-// its beginning, and its entries are known by their uuids. The same is looked at whenever more of it is read: those are
-// the bytes that were read, and not what the file has there by then.
+// What was read is remembered by the file's identity, the offset behind the last whole line, or in one that is too long
+// to be kept, and a hash of the bytes before that. So it is noticed that a file was replaced (another inode), truncated
+// (shorter than the offset) or rewritten, in place or by another that got the same inode (other bytes before the
+// offset); then it is read again from its beginning, and its entries are known by their uuids. The same is looked at
+// whenever more of it is read: those are the bytes that were read, and not what the file has there by then.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,9 @@ inline constexpr std::size_t kLinePadding = 64;
 inline constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 /// Longer lines are passed over. Nobody says as much, and memory is bounded by it.
 inline constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
+/// In each stretch of so many bytes of such a line, its reader gets an empty line: there may be no end of it, and
+/// whoever reads wants to store its place, or to stop.
+inline constexpr std::size_t kPassedAtOnce = std::size_t{64} << 20;
 
 /// How many bytes before a place are looked at to know it again.
 inline constexpr std::size_t kTailBytes = 256;
@@ -34,6 +37,8 @@ struct Position {
   std::uint64_t device = 0, inode = 0, offset = 0;
   /// The hash of the kTailBytes before the offset; 0 if that is not known.
   std::uint64_t tail = 0;
+  /// The offset is in a line that is too long, of which the rest is passed over.
+  bool inside = false;
   bool operator==(const Position&) const = default;
 };
 
@@ -47,7 +52,7 @@ class LineReader {
   /// not there any more, the first line of the file comes next. Errors: kUnavailable, and nothing has moved.
   Result<std::optional<std::string_view>> next();
 
-  /// Behind the last line that next() gave, or has passed over.
+  /// Behind the last line that next() gave, or what it has passed over.
   Position position() const;
   /// Next comes what stands behind `position`, which this reader has been at; or the first line, if the file is not
   /// what it was then.
@@ -77,7 +82,7 @@ class LineReader {
   void start_over();
   /// Moves behind a line of `size` bytes and its '\n'.
   void pass(std::size_t size);
-  /// Throws away what there is of a line that is too long.
+  /// Passes over what there is of a line that is too long.
   void drop();
 
   TranscriptFile file_;
@@ -85,14 +90,12 @@ class LineReader {
   std::uint64_t bytes_read_ = 0, long_lines_ = 0, restarts_ = 0;
   std::optional<Error> problem_;  ///< That the file cannot even be looked at.
 
-  /// The bytes [begin_, end_) are those of the file from position_.offset + dropped_ on; those before scanned_ have no
-  /// '\n' in them. Those before begin_ are what the file has before, kTailBytes of them or all.
+  /// The bytes [begin_, end_) are those of the file from position_.offset on; those before scanned_ have no '\n' in
+  /// them. Those before begin_ are what the file has before, kTailBytes of them or all.
   std::unique_ptr<char[]> buffer_;
   std::size_t capacity_ = 0, begin_ = 0, scanned_ = 0, end_ = 0;
-  /// The bytes of a line that is too long, which were thrown away while its end is looked for.
-  std::uint64_t dropped_ = 0;
-  /// What stands before that line.
-  std::string before_dropped_;
+  /// What was dropped since a line was given.
+  std::size_t dropped_ = 0;
 };
 
 }  // namespace perdure::transcript

@@ -32,12 +32,14 @@ bool is_status(std::string_view name) {
 }
 
 std::string key_text(std::string_view text) {
-  if (text.size() <= kKeyTextMax) return std::string(text);
+  // A key takes two bytes for each of these.
+  const bool has_nul = text.find('\0') != std::string_view::npos;
+  if (text.size() <= kKeyTextMax && !has_nul) return std::string(text);
   std::array<char, 40> hash{};
   // Two of them, so that nobody meets another by chance.
   std::snprintf(hash.data(), hash.size(), "#%016llx%016llx", static_cast<unsigned long long>(hash64(text, 1)),
                 static_cast<unsigned long long>(hash64(text, 2)));
-  return std::string(first_bytes(text, kKeyTextKept)) + hash.data();
+  return std::string(has_nul ? "" : first_bytes(text, kKeyTextKept)) + hash.data();
 }
 
 bool said_nothing(Reader& reader, std::string_view space, const SessionRow& session) {

@@ -102,7 +102,9 @@ struct ProgressRow {
   std::uint64_t results = 0;
   /// How many entries were read, those that were known or of no use too. Messages are numbered by them.
   std::uint64_t entries = 0;
-  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail, results, entries)
+  /// See Position.
+  bool inside = false;
+  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail, results, entries, inside)
 };
 
 struct PromptRow {
@@ -152,7 +154,8 @@ struct HookRow {
   PERDURE_DESCRIBE(HookRow, id, type, at, time, text)
 };
 
-// Keys. Texts of any length are cut to what a key has room for, with a hash of the whole behind it.
+// Keys. Texts of any length are cut to what a key has room for, with a hash of the whole behind it; those with a NUL
+// in them are the hash alone.
 std::string key_text(std::string_view text);
 
 inline Bytes root(std::string_view space) {

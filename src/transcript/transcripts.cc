@@ -6,6 +6,7 @@
 
 #include "store/read_page.h"
 #include "store/report.h"
+#include "transcript/json_text.h"
 #include "transcript/run.h"
 #include "transcript/tend.h"
 
@@ -102,17 +103,23 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
       if (served_.contains(each.space)) continue;
     }
     if (options_.set_marker) set_marker(each.space, kFirstPause);
-    auto handler = [this, space = each.space](Job& job) {
-      auto say = [&](const std::string& why, const std::string& session) { complain(why, space, session); };
-      auto done = run(store_, job, options_.roots, [this] { return clock_.now(); }, say);
+    const Duration timeout = options_.marker.run.timeout;
+    const Duration at_most = std::min(options_.reads_at_most, timeout / 4 * 3);
+    RunSetting setting{
+        debouncers_,
+        options_.roots,
+        {.reads_for = std::min(options_.reads_for, timeout / 2), .at_most = at_most, .ahead = at_most / 6},
+        [this] { return clock_.now(); },
+        [this, space = each.space](const auto& why, const auto& session) { complain(why, space, session); }};
+    auto handler = [this, space = each.space, setting = std::move(setting)](Job& job) {
+      auto done = run(store_, job, setting);
       if (done) return done;
       complain("Worker error: " + done.error().message, space, job.event().modifier);
       done.error().message.insert(0, "Worker failed: ");
       return done;
     };
     auto begun =
-        queue_.in(each.space)
-            .work(kDebouncer, std::move(handler), {.concurrency = kRunsAtOnce, .timeout = options_.marker.run.timeout});
+        queue_.in(each.space).work(kDebouncer, std::move(handler), {.concurrency = kRunsAtOnce, .timeout = timeout});
     if (begun) {
       MutexLock lock(mutex_);
       served_.insert(each.space);
@@ -139,6 +146,17 @@ void Transcripts::complain(const std::string& message, std::string_view space, s
 }
 
 // Hooks.
+
+Hook Transcripts::read(std::string text, std::string id) const {
+  Hook hook = read_hook(std::move(text), std::move(id), options_.roots);
+  // What it says is known by now; one that is too long for the store must not be lost for the rest of it.
+  const std::size_t all = hook.text.size(), beside = kBesideHook + hook.prompt.value_or("").size();
+  hook.text.resize(first_bytes(hook.text, store_.limits().transaction_bytes_max - beside).size());
+  if (hook.text.size() < all)
+    complain("a hook of " + std::to_string(all) + " bytes is longer than this store can keep, and is cut", "",
+             hook.session);
+  return hook;
+}
 
 void Transcripts::take_in(Transaction& txn, std::string_view space, const Hook& hook, Taken& taken) {
   bool is_known = kSpaces.read(txn, space, kDebouncer).has_value();

@@ -33,6 +33,8 @@ struct TranscriptsOptions {
   MarkerPreset marker = *marker_preset();
   /// Also those that have one are set to it.
   bool set_marker = false;
+  /// See ReadingTimes. A run reads for half of what it may last in any case, and for three quarters at most.
+  Duration reads_for = Duration::max(), reads_at_most = Duration::max();
 };
 
 /// One message, with what its tools answered.
@@ -66,9 +68,7 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
   void release();
 
   /// Looks at the file system: not for threads that must not block.
-  Hook read(std::string text, std::string id) const {
-    return read_hook(std::move(text), std::move(id), options_.roots);
-  }
+  Hook read(std::string text, std::string id) const;
   /// Takes them in order, in one transaction. What is wrong with them is logged.
   Result<void> take(std::string_view space, const std::vector<Hook>& hooks);
   void take_async(std::string space, Hook hook, Done done);

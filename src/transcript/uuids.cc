@@ -73,12 +73,13 @@ std::vector<std::uint32_t> Stretch::sorted() const {
   return order;
 }
 
-Result<Stretch> read_ahead(LineReader& lines, std::uint64_t before, std::size_t entries_max, WallTime oldest) {
+Result<Stretch> read_ahead(LineReader& lines, std::uint64_t before, std::size_t entries_max, WallTime oldest,
+                           const std::function<bool()>& enough) {
   Stretch stretch{.before = before};
   entries_max = std::min(entries_max, kStretchEntries);
   EntryReader entries;
   const std::uint64_t begun = lines.bytes_read();
-  while (stretch.uuids.size() < entries_max && lines.bytes_read() - begun < kStretchBytes) {
+  while (stretch.uuids.size() < entries_max && lines.bytes_read() - begun < kStretchBytes && !enough()) {
     auto line = lines.next();
     if (!line) return std::unexpected(std::move(line.error()));
     if (!*line) break;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,9 +64,10 @@ struct Stretch {
   /// Its entries that need a uuid, in the order of those; of equal ones the first first.
   std::vector<std::uint32_t> sorted() const;
 };
-/// Reads on to the end of the file, or until there are so many entries, or more than memory shall hold. Those with a
-/// time up to `oldest` will not be stored. Errors: those of the file.
-Result<Stretch> read_ahead(LineReader& lines, std::uint64_t before, std::size_t entries_max, WallTime oldest);
+/// Reads on to the end of the file, or until it is enough, or there are so many entries, or more than memory shall
+/// hold. Those with a time up to `oldest` will not be stored. Errors: those of the file.
+Result<Stretch> read_ahead(LineReader& lines, std::uint64_t before, std::size_t entries_max, WallTime oldest,
+                           const std::function<bool()>& enough);
 
 /// Books those of the entries `which` of the stretch that nobody has. `place` is where they stand in its order. Errors
 /// of the transaction: kNotFound if the session is gone, kStaleToken if it has read other entries meanwhile.

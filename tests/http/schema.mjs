@@ -159,8 +159,11 @@ export function checkAnswer(method, target, answer, sent) {
     if (!general.includes(answer.status)) wrong.push(`the status ${answer.status} is not in the document`);
   }
   if (isHead) return wrong;
-  // Some have an answer of their own to what went wrong.
-  if (isProblem && !follow(exact ?? {}).content?.["application/json"]) return [...wrong, ...checkProblem(answer)];
+  // Some have an answer of their own to what went wrong, and one of them that or a problem.
+  const {content} = follow(exact ?? {});
+  const mayBeProblem = !content?.["application/json"] ||
+      (content["application/problem+json"] && !answer.headers["content-type"]?.startsWith("application/json"));
+  if (isProblem && mayBeProblem) return [...wrong, ...checkProblem(answer)];
   return [...wrong, ...checkGood(operation, follow(exact ?? {}), answer, sent)];
 }
 

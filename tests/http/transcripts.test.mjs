@@ -70,6 +70,17 @@ test("a hook that was overtaken by a later one undoes nothing of it", async () =
   assert.equal((await world.session("s")).status, "ended");
 });
 
+// WORK-15.
+test("a prompt has the time by the clock of whoever sends it, however wrong that is, as its messages have", async () => {
+  const world = shared.apart();
+  const now = await world.advance("1s");
+  const headers = {"Perdure-Hook-Time": new Date(now - 3_600_000).toISOString()};
+  await world.hook("s", "UserPromptSubmit", {prompt: "asked"}, {headers});
+  const session = await world.session("s");
+  assert.deepEqual(session.prompts.map((each) => now - Date.parse(each.created_at)), [3_600_000]);
+  assert.equal(Date.parse(session.updated_at), now, "it is not taken for an old one");
+});
+
 // WORK-U4.
 test("prompts come from starts and from what is submitted, and the first names the session", async () => {
   const world = shared.apart();
@@ -277,6 +288,12 @@ test("a hook of 8 MiB is taken, and of one of more nothing is stored", async () 
   const over = await daemon.request("POST", world.at("transcripts/hooks"), {raw});
   assert.deepEqual([over.status, over.json], [413, {continue: true}]);
   assert.equal((await world.sessions()).length, 1);
+});
+
+// WORK-U2
+test("whoever is hooked goes on also in a space that cannot be", async () => {
+  const refused = await daemon.request("POST", "/v1/no%20name/transcripts/hooks", {raw: "{}"});
+  assert.deepEqual([refused.status, refused.json], [400, {continue: true}]);
 });
 
 test("a prompt of a megabyte is taken", async () => {
