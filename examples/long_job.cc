@@ -67,7 +67,8 @@ int main(int argc, char** argv) {
   std::printf("meanwhile: %s\n", look().c_str());
   kind.press->paper.release();
   kind.press->stopped.acquire();
-  std::printf("%lld pages were written: %s\n", static_cast<long long>(job.get().value_or(-1)), look().c_str());
+  const auto pages = static_cast<long long>(job.get().value_or(-1));
+  std::printf("%lld pages were written: %s\n", pages, look().c_str());
 
   job = write(99);
   if (!report.untyped().unlock()) return 1;

@@ -82,18 +82,24 @@ class Worker {
   std::string load(Words& words) {
     int chains = 0;
     words >> name_ >> ledgers_ >> chains;
+    chains_ += chains;
     for (int i = 0; i < chains; ++i) next();
     return "ok";
   }
 
-  /// rest: no more of that.
+  /// rest: no more of that. Those under way are answered first: nothing comes from here afterwards.
   std::string rest() {
     stopping_ = true;
+    for (int left; (left = chains_) > 0;) chains_.wait(left);
     return "ok";
   }
 
   void next() {
-    if (stopping_) return;
+    if (stopping_) {
+      --chains_;
+      chains_.notify_all();
+      return;
+    }
     std::uint64_t number = ++last_;
     std::string ledger = ledger_name(number % ledgers_), id = name_ + "-" + std::to_string(number);
     auto answered = [this, ledger, id](const Result<std::int64_t>& count) {
@@ -109,6 +115,8 @@ class Worker {
   }
 
   std::atomic<bool> stopping_ = false;
+  /// Of calls, one after another.
+  std::atomic<int> chains_ = 0;
   std::optional<Store> store_;
   std::optional<Actors> actors_;
   std::string name_;
