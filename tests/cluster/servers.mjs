@@ -46,6 +46,20 @@ export async function freePort() {
   throw new Error("no free port");
 }
 
+/// A SIGSTOP has its effect when this returns: on a busy machine, threads would go on for a while.
+function signal(pid, name) {
+  process.kill(pid, name);
+  if (name !== "SIGSTOP") return;
+  const goesOn = (task) => {
+    try {
+      return !fs.readFileSync(`/proc/${pid}/task/${task}/stat`, "utf8").includes(") T ");
+    } catch {
+      return false;  // It has ended.
+    }
+  };
+  while (fs.readdirSync(`/proc/${pid}/task`).some(goesOn));
+}
+
 /// A process of a server. It ends with us, also if we are killed. `inside` are words that put it into another network.
 class Process {
   constructor(words, log, {user, signal = "KILL", inside = []} = {}) {
@@ -59,7 +73,7 @@ class Process {
     this.child.unref();
   }
   get isRunning() { return this.child.exitCode === null && this.child.signalCode === null; }
-  signal(name) { this.child.kill(name); }
+  signal(name) { signal(this.child.pid, name); }
   async end(signal) {
     if (!this.isRunning) return;
     this.child.ref();
@@ -149,10 +163,10 @@ export class Postgres {
     this.isFrozen = false;
     this.#all("SIGCONT");
   }
-  #all(signal) {
+  #all(name) {
     const own = `${this.process.child.pid}`;
     const children = fs.readFileSync(`/proc/${own}/task/${own}/children`, "utf8").trim().split(" ").filter(Boolean);
-    for (const pid of [own, ...children]) process.kill(Number(pid), signal);
+    for (const pid of [own, ...children]) signal(Number(pid), name);
   }
   /// What psql answers, a row a line.
   async sql(text, database = "postgres") {

@@ -48,6 +48,7 @@ TEST_F(EtcdTest, CallsFailAtOnceWhileItIsKnownToBeAway) {
   cluster_.signal(0, SIGSTOP);
   SteadyTime began = steady_now();
   auto silent = server->append({{0}}, entry(1));
+  ASSERT_FALSE(silent);
   EXPECT_EQ(silent.error().code, ErrorCode::kCommitUnknown) << silent.error().message;
   EXPECT_LT(steady_now() - began, 6s);
   // The moment for which they do is 50 ms at first, which a busy machine may sleep through, and doubles.

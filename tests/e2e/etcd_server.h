@@ -42,7 +42,12 @@ class EtcdCluster {
   }
   std::string url(const std::string& rest = "") const { return "etcd://" + endpoints() + rest; }
 
-  void signal(std::size_t i, int number) { members_.at(i).server->signal(number); }
+  /// A SIGSTOP has its effect when this returns: on a busy machine, its threads would go on for a while.
+  void signal(std::size_t i, int number) {
+    Child& server = *members_.at(i).server;
+    server.signal(number);
+    if (number == SIGSTOP && !server.wait_until_stopped()) throw std::runtime_error("etcd does not stop");
+  }
   void kill(std::size_t i) {
     members_.at(i).server->kill();
     members_.at(i).server.reset();

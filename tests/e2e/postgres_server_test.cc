@@ -325,6 +325,12 @@ std::vector<pid_t> backends(const std::string& lane) {
   return pids;
 }
 
+/// The signal alone leaves it some time, on a busy machine.
+bool is_stopped(pid_t pid) {
+  std::string stat = e2e::read_whole("/proc/" + std::to_string(pid) + "/stat");
+  return stat.find(") T ") != std::string::npos;
+}
+
 TEST(PostgresLoss, AnAppendThatHangsIsUnknownAndComesTooLateAfterAFence) {
   std::string url = the_server().url("perdure_schema=hangs");
   Said said;
@@ -333,6 +339,7 @@ TEST(PostgresLoss, AnAppendThatHangsIsUnknownAndComesTooLateAfterAFence) {
   std::vector<pid_t> stopped = backends("append");
   ASSERT_EQ(stopped.size(), 1u);
   kill(stopped[0], SIGSTOP);
+  while (!is_stopped(stopped[0])) poll(nullptr, 0, 1);
   SteadyTime begun = steady_now();
   auto hung = server->append({1}, {{2}, "late"});
   ASSERT_FALSE(hung);
