@@ -114,7 +114,6 @@ std::optional<Response> Api::too_large(std::string_view method, std::string_view
 void Api::run(const Route& route, std::shared_ptr<Visit> visit) {
   if (const auto* handler = std::get_if<InTransaction>(&route.handler)) return transact(*handler, std::move(visit));
   if (const auto* handler = std::get_if<Raw>(&route.handler)) return handler->run(visit->call);
-  if (const auto* handler = std::get_if<Slow>(&route.handler)) return begin(on_pool(handler->run), visit);
   bool keyed = is_keyed(route) && visit->call->header("Idempotency-Key");
   if (const auto* handler = std::get_if<Blocking>(&route.handler))
     return keyed ? keep_after(blocking(*handler), std::move(visit)) : begin(blocking(*handler), visit);
@@ -164,15 +163,10 @@ void Api::keep_after(Begin begin, std::shared_ptr<Visit> visit) {
 }
 
 Api::Begin Api::blocking(const Blocking& handler) {
-  return on_pool([&handler](const CallPtr& call, Done done) { done(handler.run(*call)); });
-}
-
-Api::Begin Api::on_pool(Begin begin) {
-  return [this, begin = std::move(begin)](CallPtr call, Done done) {
+  return [this, &handler](CallPtr call, Done done) {
     auto shared = std::make_shared<Done>(std::move(done));
-    auto once = [shared](Result<Answer> result) { (*shared)(std::move(result)); };
     pool_->run(
-        {.run = [begin, call, once] { begin(call, once); },
+        {.run = [&handler, call, shared] { (*shared)(handler.run(*call)); },
          .dropped = [shared] { (*shared)(fail(ErrorCode::kClosed, "this daemon stops; try again when it is back")); }});
   };
 }

@@ -63,7 +63,6 @@ class Api {
   void begin(const Begin& begin, const std::shared_ptr<Visit>& visit);
   /// On a thread for such work.
   Begin blocking(const Blocking& handler);
-  Begin on_pool(Begin begin);
   void answer(Visit& visit, Result<Answer> answer);
 
   Node& node_;

@@ -185,7 +185,8 @@ std::vector<Route> transcript_routes(Daemon& daemon) {
   const std::string all = "/v1/{space}/transcripts", one = all + "/sessions/{id}";
   return {
       {"POST", all + "/hooks", Load::kMore,
-       Slow{[&daemon](const CallPtr& call, Done done) { take_hook(daemon, call, std::move(done)); }}, true, refused},
+       Asynchronous{[&daemon](const CallPtr& call, Done done) { take_hook(daemon, call, std::move(done)); }}, true,
+       refused},
       {"GET", all + "/projects", Load::kRead, looks(node, projects)},
       {"GET", all + "/sessions", Load::kRead, looks(node, sessions)},
       {"GET", one, Load::kRead, looks(node, session)},

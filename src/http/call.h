@@ -125,10 +125,6 @@ struct WithOrWithoutKey {
 struct Blocking {
   std::function<Result<Answer>(const Call&)> run;
 };
-/// One that may block before it goes on without a thread: it begins on a thread for such work.
-struct Slow {
-  std::function<void(CallPtr, Done)> run;
-};
 /// One that answers in its own way.
 struct Raw {
   std::function<void(CallPtr)> run;
@@ -139,7 +135,7 @@ struct Route {
   /// "/v1/{space}/events/{id}"
   std::string pattern;
   Load load;
-  std::variant<InTransaction, Asynchronous, WithOrWithoutKey, Blocking, Slow, Raw> handler;
+  std::variant<InTransaction, Asynchronous, WithOrWithoutKey, Blocking, Raw> handler;
   /// Its body is whatever it is, and its idempotency key is its own.
   bool takes_any_body = false;
   /// What it answers instead of a problem, with the status of that, whenever it is refused or fails.

@@ -133,6 +133,20 @@ TEST_F(TranscriptHook, OfNobodyTheLastThousandAreKept) {  // WORK-U2
   EXPECT_EQ(rows(tuple::pack_onto(root("default"), "seen")).size(), 1'000U) << "the ids go with them";
 }
 
+TEST_F(TranscriptHook, OfNobodyFewerAreKeptIfTheyAreLong) {  // WORK-U2
+  std::vector<Hook> many;
+  for (int i = 0; i < 30; ++i) many.push_back(transcripts().read(std::to_string(i), "id" + std::to_string(i)));
+  ASSERT_TRUE(transcripts().take("default", many));
+  // Each counts as 32 more.
+  for (int i = 0; i < 35; ++i) ASSERT_EQ(send(std::string(2 << 20, static_cast<char>('A' + i))), Taken::kNew);
+  Texts kept = hooks_of(0);
+  EXPECT_EQ(kept.size(), 31U);
+  EXPECT_EQ(kept.front()[0], 'E');
+  EXPECT_EQ(kept.back()[0], 'A' + 34);
+  EXPECT_EQ(rows(hooks_key(data_key("default", 0))).size(), 31U * 5) << "all of their rows";
+  EXPECT_THAT(rows(tuple::pack_onto(root("default"), "seen")), IsEmpty());
+}
+
 TEST_F(TranscriptHook, OfNobodyIsKeptForSevenDays) {  // WORK-U14
   ASSERT_EQ(send("first", "an id"), Taken::kNew);
   advance(std::chrono::hours(24));

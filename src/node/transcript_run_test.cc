@@ -118,6 +118,43 @@ TEST_F(TranscriptRun, SessionsDoNotWaitForEachOther) {  // WORK-13
   EXPECT_THAT(diary.entries(), ElementsAre("together", "together"));
 }
 
+TEST_F(TranscriptRun, ARunThatNeverEndsKeepsOneThreadAndNoOtherSession) {  // WORK-13
+  node.reset();
+  NodeOptions options{.store = fresh_store_url()};
+  options.store_options.clock = std::make_shared<TestClock>(kStart);
+  Latch end;
+  std::atomic<int> hanging = 0;
+  // It stays in the middle of saying that a line is malformed.
+  options.store_options.log = [&](const LogRecord& record) {
+    if (record.component != "transcript") return;
+    diary.note(std::string(record.message));
+    if (!record.message.starts_with("lines were passed over")) return;
+    ++hanging;
+    end.wait();
+    --hanging;
+  };
+  options.transcripts.roots = {directory};
+  options.transcripts.marker.run.timeout = 300ms;
+  node = open(std::move(options));
+  ASSERT_TRUE(node);
+  ask("x", "a");
+  append(path("a"), user("a1", "of a") + "malformed\n");
+  for (int attempts = 0; attempts < 10; ++attempts) advance(1min);
+  EXPECT_EQ(hanging, 1);
+  EXPECT_THAT(diary.entries(), Contains(HasSubstr("the run before this one still waits")));
+  ask("x", "b");
+  append(path("b"), user("b1", "of b"));
+  advance(2s);
+  EXPECT_THAT(bodies("b"), ElementsAre("of b"));
+  end.set();
+  EXPECT_TRUE(eventually([&] { return hanging == 0; }));
+  ask("y", "a");
+  append(path("a"), user("a2", "more of a"));
+  for (int attempts = 0; attempts < 10; ++attempts) advance(1min);
+  EXPECT_THAT(bodies("a"), ElementsAre("of a", "more of a"));
+  node.reset();
+}
+
 TEST_F(TranscriptRun,
        MessagesAreStoredWithAllTheirFields) {  // WORK-14, WORK-15, WORK-16, WORK-18, WORK-19, WORK-20, WORK-U9
   ask("question");

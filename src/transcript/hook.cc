@@ -16,14 +16,16 @@ constexpr std::size_t kChunkBytes = 500'000;
 constexpr std::size_t kPromptBytesMax = 500'000;
 constexpr std::size_t kTypeBytesMax = 100;
 constexpr std::size_t kTimeBytesMax = 100;
-/// Hooks of no session are kept so that somebody can see what is wrong with them.
+/// Hooks of no session are kept so that somebody can see what is wrong with them: so many, or fewer if they are long,
+/// as each counts once more for every kNobodysBytes that it has.
 constexpr std::uint64_t kNobodysKept = 1'000;
+constexpr std::size_t kNobodysBytes = std::size_t{64} << 10;
 
 std::optional<std::string> unless_empty(std::string text) {
   return text.empty() ? std::nullopt : std::optional(std::move(text));
 }
 
-void take_fields(HookFields fields, const std::vector<std::string>& roots, Hook& hook) {
+void take_fields(HookFields fields, Hook& hook) {
   hook.type = fields.hook_event_name.empty() ? "unknown" : first_bytes(fields.hook_event_name, kTypeBytesMax);
   hook.detail = std::move(hook.type == "SessionStart" ? fields.source : fields.notification_type);
   if (fields.cwd.size() <= kPathBytesMax) hook.project = unless_empty(std::move(fields.cwd));
@@ -38,13 +40,7 @@ void take_fields(HookFields fields, const std::vector<std::string>& roots, Hook&
   } else {
     hook.session = session;
   }
-  const std::string& path = fields.transcript_path;
-  if (path.empty()) return;
-  // What cannot be looked at just now is looked at again when it is read.
-  if (auto good = check_path(path, roots); good || good.error().code == ErrorCode::kUnavailable)
-    hook.transcript_path = path;
-  else
-    hook.problem = good.error().message;
+  hook.transcript_path = unless_empty(std::move(fields.transcript_path));
 }
 
 std::optional<Status> status_after(const Hook& hook) {
@@ -74,6 +70,7 @@ void keep_hook(Transaction& txn, std::string_view space, BytesView data, std::ui
 void keep_nobodys(Transaction& txn, std::string_view space, const Hook& hook, WallTime came) {
   Bytes data = data_key(space, 0);
   std::uint64_t number = static_cast<std::uint64_t>(decode_counter(txn.get(data))) + 1;
+  number += hook.text.size() / kNobodysBytes;
   txn.set(data, encode_counter(static_cast<std::int64_t>(number)));
   if (txn.get_range(tuple::extensions(hooks_key(data)), {.limit = 1}).empty()) {
     txn.set(due_key(to_ms(came + kHooksKept), space, kNobody), {});
@@ -81,8 +78,9 @@ void keep_nobodys(Transaction& txn, std::string_view space, const Hook& hook, Wa
   }
   keep_hook(txn, space, data, number, hook, came);
   if (number <= kNobodysKept) return;
-  Bytes oldest = tuple::pack_onto(hooks_key(data), number - kNobodysKept);
-  for (const Row& row : txn.get_range(tuple::extensions(oldest))) forget_hook(txn, space, data, row);
+  KeyRange too_many = tuple::extensions(hooks_key(data));
+  too_many.end = tuple::extensions(tuple::pack_onto(hooks_key(data), number - kNobodysKept)).end;
+  for (const Row& row : txn.get_range(too_many)) forget_hook(txn, space, data, row);
 }
 
 void keep_project(Transaction& txn, std::string_view space, const std::string& path, WallTime came) {
@@ -153,7 +151,7 @@ WallTime came_at(WallTime sent, WallTime now) {
   return sent < now - kSendingTime || sent > now ? now : sent;
 }
 
-Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots) {
+Hook read_hook(std::string text, std::string id) {
   Hook hook{.text = std::move(text), .id = std::move(id), .type = "invalid"};
   // It becomes part of a key, and of a row.
   if (!tuple::check_text(hook.id, "the id")) hook.id = printable(hook.id, hook.id.size());
@@ -162,10 +160,17 @@ Hook read_hook(std::string text, std::string id, const std::vector<std::string>&
   auto fields = read_hook_fields(std::string_view(hook.text).substr(0, size));
   hook.text.resize(size);
   if (fields)
-    take_fields(std::move(*fields), roots, hook);
+    take_fields(std::move(*fields), hook);
   else
     hook.problem = std::move(fields.error().message);
   return hook;
+}
+
+void note_look(const Result<void>& found, Hook& hook) {
+  // What cannot be looked at just now is looked at again when it is read.
+  if (found || found.error().code == ErrorCode::kUnavailable) return;
+  hook.transcript_path.reset();
+  hook.problem = found.error().message;
 }
 
 void forget_hook(Transaction& txn, std::string_view space, BytesView data, const Row& row) {

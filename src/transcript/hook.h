@@ -60,8 +60,10 @@ struct Hook {
 WallTime came_at(WallTime sent, WallTime now);
 inline constexpr Duration kSendingTime = std::chrono::minutes(1);
 
-/// Whatever the text is. A transcript that is not below one of `roots` is left out. Looks at the file system.
-Hook read_hook(std::string text, std::string id, const std::vector<std::string>& roots);
+/// Whatever the text is. The path of its transcript is as it was given, and has to be looked at.
+Hook read_hook(std::string text, std::string id);
+/// What was found at its path: one that cannot be a transcript's is left out.
+void note_look(const Result<void>& found, Hook& hook);
 
 enum class Taken {
   kNew,

@@ -33,14 +33,14 @@ constexpr std::uint64_t kLongBytes = std::uint64_t{8} << 20;
 class Reading {
  public:
   Reading(Store& store, Job& job, std::string id, const SessionRow& session, const ProgressRow& progress,
-          const RunSetting& setting)
+          const RunSetting& setting, SteadyTime begun)
       : store_(store),
         job_(job),
         id_(std::move(id)),
         session_(session),
         setting_(setting),
-        until_(plus(scheduler().now(), setting.times.reads_for)),
-        last_moment_(plus(scheduler().now(), setting.times.at_most)),
+        until_(plus(begun, setting.times.reads_for)),
+        last_moment_(plus(begun, setting.times.at_most)),
         entries_(progress.entries) {}
 
   /// Of a run that has died, or of a file that has changed under it. Nothing may be under way.
@@ -219,6 +219,7 @@ class Reading {
 }  // namespace
 
 Result<Value> run(Store& store, Job& job, const RunSetting& setting) {
+  const SteadyTime begun = StoreAccess::impl(store).scheduler().now();
   auto debounced = DebounceRun::of(job);
   if (!debounced) return std::unexpected(std::move(debounced.error()));
   const std::string& id = debounced->key();
@@ -253,7 +254,7 @@ Result<Value> run(Store& store, Job& job, const RunSetting& setting) {
   if (!file) return nothing(file.error().message);
   const Position from{progress.device, progress.inode, progress.offset, progress.tail, progress.inside};
   LineReader lines(std::move(*file), from);
-  Reading reading(store, job, id, session, progress, setting);
+  Reading reading(store, job, id, session, progress, setting, begun);
   if (has_bookings)
     if (auto cancelled = reading.cancel_old_bookings(); !cancelled) return std::unexpected(cancelled.error());
   auto read = reading.read(lines);

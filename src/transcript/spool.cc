@@ -243,7 +243,16 @@ std::string aside(const std::string& path, std::uint64_t number) {
   return path + ".taking." + std::to_string(number);
 }
 
-/// Gives the spool, if there is one, the number behind all that are left.
+std::uint64_t bytes_aside(const std::string& path, const std::vector<std::uint64_t>& numbers) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (std::uint64_t number : numbers)
+    if (auto size = std::filesystem::file_size(aside(path, number), error); !error) bytes += size;
+  return bytes;
+}
+
+/// Gives the spool, if there is one, the number behind all that are left. It stays where it is, and grows no more, if
+/// so much is aside already that hooks would fill the disk while nothing can be taken.
 Result<void> move_aside(const std::string& path, SpoolReport& report) {
   if (is_strange(path)) {
     report.refused.push_back(path);
@@ -255,6 +264,7 @@ Result<void> move_aside(const std::string& path, SpoolReport& report) {
   // Under the lock: no other daemon gives away a number meanwhile.
   auto left = files_aside(path);
   if (!left) return std::unexpected(std::move(left.error()));
+  if (!left->empty() && bytes_aside(path, *left) + spool->size > kSpoolBytesMax) return {};
   std::uint64_t number = left->empty() ? 1 : left->back() + 1;
   if (::rename(path.c_str(), aside(path, number).c_str()) != 0) return failed("move", path, errno);
   return {};

@@ -33,7 +33,8 @@ struct Spooled {
   WallTime at;        ///< Cut to milliseconds.
 };
 
-/// The name of the file in the directory of a store, and the most that it grows to.
+/// The name of the file in the directory of a store, and the most that it grows to. As much again may wait in files
+/// that were moved.
 inline constexpr const char* kSpoolName = "hooks.spool";
 inline constexpr std::uint64_t kSpoolBytesMax = std::uint64_t{1} << 30;
 

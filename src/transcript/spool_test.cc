@@ -335,5 +335,23 @@ TEST_F(Spool, DoesNotGrowBeyondItsLimit) {
   EXPECT_EQ(fs::file_size(path_), kSpoolBytesMax - 10);
 }
 
+TEST_F(Spool, WhatWaitsAsideIsBoundedToo) {  // WORK-25
+  ASSERT_TRUE(add("1"));
+  fails_at_ = 1;
+  EXPECT_FALSE(take());
+  const std::string aside = path_ + ".taking.1";
+  const auto size = fs::file_size(aside);
+  fs::resize_file(aside, kSpoolBytesMax - 10);
+  ASSERT_TRUE(add("2"));
+  batches_.clear();
+  EXPECT_FALSE(take());
+  EXPECT_EQ(names(), (std::vector<std::string>{"hooks.spool", "hooks.spool.taking.1"}));
+  fs::resize_file(aside, size);
+  ASSERT_TRUE(add("3"));
+  fails_at_ = 0;
+  EXPECT_EQ(take()->taken, 3u);
+  EXPECT_EQ(hooks(), "1 2 3");
+}
+
 }  // namespace
 }  // namespace perdure::transcript

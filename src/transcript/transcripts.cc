@@ -6,7 +6,7 @@
 
 #include "store/read_page.h"
 #include "store/report.h"
-#include "transcript/json_text.h"
+#include "transcript/file.h"
 #include "transcript/run.h"
 #include "transcript/tend.h"
 
@@ -51,6 +51,7 @@ Transcripts::Transcripts(Store& store, Queue& queue, Debouncers& debouncers, Tra
       debouncers_(debouncers),
       options_(std::move(options)),
       clock_(store_),
+      looks_(scheduler_, [roots = options_.roots](const std::string& path) { return check_path(path, roots); }),
       loop_(
           *this, bell(), [this](Transaction& txn, WallTime now) { return look_after(txn, now); },
           DueLoop<Transcripts>::kOptions, [this](const Error& error) { could_not_look(error); }),
@@ -112,7 +113,7 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
         [this] { return clock_.now(); },
         [this, space = each.space](const auto& why, const auto& session) { complain(why, space, session); }};
     auto handler = [this, space = each.space, setting = std::move(setting)](Job& job) {
-      auto done = run(store_, job, setting);
+      auto done = run_alone(space, job, setting);
       if (done) return done;
       complain("Worker error: " + done.error().message, space, job.event().modifier);
       done.error().message.insert(0, "Worker failed: ");
@@ -127,6 +128,26 @@ void Transcripts::serve(const std::vector<SettingsTable::Setting>& spaces) {
       complain("transcripts of this space are not read: " + begun.error().message, each.space, "");
     }
   }
+}
+
+Result<Value> Transcripts::run_alone(const std::string& space, Job& job, const RunSetting& setting) {
+  const std::pair session(space, job.event().modifier);
+  {
+    MutexLock lock(mutex_);
+    // Nothing ends a read of a file system that does not answer. It keeps its thread, and no other may follow it there
+    // with every attempt, until there is none for other sessions.
+    if (!reading_.insert(session).second)
+      return fail(ErrorCode::kUnavailable, "the run before this one still waits for the file system of the transcript");
+  }
+  struct Reads {
+    Transcripts& transcripts;
+    const std::pair<std::string, std::string>& session;
+    ~Reads() {
+      MutexLock lock(transcripts.mutex_);
+      transcripts.reading_.erase(session);
+    }
+  } reads{*this, session};
+  return run(store_, job, setting);
 }
 
 void Transcripts::set_marker(const std::string& space, Duration pause) {
@@ -148,10 +169,10 @@ void Transcripts::complain(const std::string& message, std::string_view space, s
 // Hooks.
 
 Hook Transcripts::read(std::string text, std::string id) const {
-  Hook hook = read_hook(std::move(text), std::move(id), options_.roots);
+  Hook hook = read_hook(std::move(text), std::move(id));
   // What it says is known by now; one that is too long for the store must not be lost for the rest of it.
   const std::size_t all = hook.text.size(), beside = kBesideHook + hook.prompt.value_or("").size();
-  hook.text.resize(first_bytes(hook.text, store_.limits().transaction_bytes_max - beside).size());
+  hook.text.resize(std::min(all, store_.limits().transaction_bytes_max - beside));
   if (hook.text.size() < all)
     complain("a hook of " + std::to_string(all) + " bytes is longer than this store can keep, and is cut", "",
              hook.session);
@@ -172,9 +193,26 @@ void Transcripts::take_in(Transaction& txn, std::string_view space, const Hook& 
   taken = take_hook(txn, space, hook, debouncers_, clock_.now());
 }
 
-Result<void> Transcripts::take(std::string_view space, const std::vector<Hook>& hooks) {
-  for (const Hook& hook : hooks)
-    if (!hook.problem.empty()) complain("a hook was refused: " + hook.problem, space, hook.session);
+void Transcripts::look_at(Hook hook, std::move_only_function<void(Hook)> looked) {
+  if (!hook.transcript_path) return looked(std::move(hook));
+  std::string path = *hook.transcript_path;
+  looks_.look(std::move(path), [hook = std::move(hook), looked = std::move(looked)](const auto& found) mutable {
+    note_look(found, hook);
+    looked(std::move(hook));
+  });
+}
+
+void Transcripts::complain_of(const Hook& hook, std::string_view space) const {
+  if (!hook.problem.empty()) complain("a hook was refused: " + hook.problem, space, hook.session);
+}
+
+Result<void> Transcripts::take(std::string_view space, std::vector<Hook> hooks) {
+  for (Hook& hook : hooks) {
+    auto looked = std::make_shared<Promise<Hook>>();
+    look_at(std::move(hook), [looked](Hook at) { looked->set(std::move(at)); });
+    hook = looked->take();
+    complain_of(hook, space);
+  }
   return transact_now(
       [this, space, &hooks](Transaction& txn) {
         Taken taken;
@@ -184,14 +222,19 @@ Result<void> Transcripts::take(std::string_view space, const std::vector<Hook>& 
 }
 
 void Transcripts::take_async(std::string space, Hook hook, Done done) {
-  if (!hook.problem.empty()) complain("a hook was refused: " + hook.problem, space, hook.session);
-  transact(
-      [this, space = std::move(space), hook = std::move(hook)](Transaction& txn) {
-        Taken taken = Taken::kNew;
-        take_in(txn, space, hook, taken);
-        return taken;
-      },
-      [done = std::move(done)](Result<Taken> taken, Receipt) mutable { done(std::move(taken)); }, kHookOptions);
+  auto use = enter();
+  if (!use) return done(std::unexpected(closed_error()));
+  look_at(std::move(hook), [this, use = std::move(use), space = std::move(space),
+                            done = std::move(done)](Hook looked) mutable {
+    complain_of(looked, space);
+    transact(
+        [this, space = std::move(space), hook = std::move(looked)](Transaction& txn) {
+          Taken taken = Taken::kNew;
+          take_in(txn, space, hook, taken);
+          return taken;
+        },
+        [done = std::move(done)](Result<Taken> taken, Receipt) mutable { done(std::move(taken)); }, kHookOptions);
+  });
 }
 
 // What is there.

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "perdure/debounce.h"
@@ -22,9 +23,12 @@
 #include "store/store_part.h"
 #include "transcript/hook.h"
 #include "transcript/lines.h"
+#include "transcript/path_looks.h"
 #include "transcript/rows.h"
 
 namespace perdure::transcript {
+
+struct RunSetting;
 
 struct TranscriptsOptions {
   /// The directories below which transcripts are read.
@@ -67,10 +71,9 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
   void hold() { held_ = true; }
   void release();
 
-  /// Looks at the file system: not for threads that must not block.
   Hook read(std::string text, std::string id) const;
-  /// Takes them in order, in one transaction. What is wrong with them is logged.
-  Result<void> take(std::string_view space, const std::vector<Hook>& hooks);
+  /// Takes them in order, in one transaction. What is wrong with them, or with the paths that they name, is logged.
+  Result<void> take(std::string_view space, std::vector<Hook> hooks);
   void take_async(std::string space, Hook hook, Done done);
 
   // What is there. Parts of the transaction that they are called in.
@@ -106,10 +109,14 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
   StoreClock& clock() { return clock_; }
 
  private:
+  /// At the path of its transcript.
+  void look_at(Hook hook, std::move_only_function<void(Hook)> looked);
+  void complain_of(const Hook& hook, std::string_view space) const;
   void take_in(Transaction& txn, std::string_view space, const Hook& hook, Taken& taken);
   DueTurn look_after(Transaction& txn, WallTime now);
   void could_not_look(const Error& error);
   void serve(const std::vector<SettingsTable::Setting>& spaces) PERDURE_EXCLUDES(mutex_);
+  Result<Value> run_alone(const std::string& space, Job& job, const RunSetting& setting) PERDURE_EXCLUDES(mutex_);
   /// Tries until it is done; the next time after `pause`.
   void set_marker(const std::string& space, Duration pause);
   void complain(const std::string& message, std::string_view space, std::string_view session) const;
@@ -118,6 +125,7 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
   Debouncers& debouncers_;
   const TranscriptsOptions options_;
   StoreClock clock_;
+  PathLooks looks_;
   std::atomic<bool> held_ = false;
   /// Why a turn of the loop failed last, which takes one at a time.
   std::string could_not_;
@@ -125,6 +133,8 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
   std::shared_ptr<SettingsFollower> follower_;
   Mutex mutex_;
   std::set<std::string> served_ PERDURE_GUARDED_BY(mutex_);
+  /// Space and session of the runs that have a thread here, also if they were given up.
+  std::set<std::pair<std::string, std::string>> reading_ PERDURE_GUARDED_BY(mutex_);
 };
 
 }  // namespace perdure::transcript
