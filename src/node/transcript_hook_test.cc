@@ -1,6 +1,7 @@
 // Hooks of coding sessions: what each of them makes of its session, and what is kept of it.
 #include "debounce/rows.h"
 #include "node/transcript_test_util.h"
+#include "transcript/file.h"
 
 namespace perdure::transcript {
 namespace {
@@ -478,6 +479,14 @@ TEST_F(TranscriptHook, ABadPathIsRefusedAndTheRestIsTaken) {  // WORK-14
   EXPECT_EQ(status(), "active");
   EXPECT_EQ(hooks().size(), 8U);
   EXPECT_EQ(hooks("none").size(), 7U);
+}
+
+TEST_F(TranscriptHook, WhatCanBeNoPathIsRefusedWithoutALook) {  // WORK-14
+  for (const std::string& bad : {std::string("relative.jsonl"), "/" + std::string(kPathBytesMax, 'x')}) {
+    Hook read = transcripts().read(R"({"session_id": "s", "transcript_path": ")" + bad + "\"}", "");
+    EXPECT_FALSE(read.transcript_path) << "no file system needs to be asked, or may be: it can be away";
+    EXPECT_THAT(read.problem, HasSubstr("the path of a transcript"));
+  }
 }
 
 TEST_F(TranscriptHook, ASessionIdIsDataAndNeverAPath) {  // WORK-B12

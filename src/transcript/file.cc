@@ -43,18 +43,6 @@ std::unexpected<Error> from_errno(const std::string& path, int problem) {
   }
 }
 
-Result<void> check_text(const std::string& path) {
-  constexpr std::string_view kAdvice = "; give the absolute path of a file";
-  auto refuse = [&](std::string_view what) {
-    return fail(ErrorCode::kInvalidArgument, "the path of a transcript " + std::string(what) + std::string(kAdvice));
-  };
-  if (path.empty()) return refuse("is empty");
-  if (path.size() > kPathBytesMax) return refuse("is longer than " + std::to_string(kPathBytesMax) + " bytes");
-  if (path.find('\0') != path.npos) return refuse("has a NUL byte in it");
-  if (path[0] != '/') return refuse("is not absolute: " + printable(path));
-  return {};
-}
-
 /// Without links, dots and double slashes; nothing if that fails, and errno says why.
 std::optional<std::string> resolve(const std::string& path) {
   std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
@@ -62,29 +50,35 @@ std::optional<std::string> resolve(const std::string& path) {
   return std::string(resolved.get());
 }
 
+/// A root may be on a file system that does not answer: it is not looked at for what another one has.
 class Roots {
  public:
   explicit Roots(const std::vector<std::string>& roots) {
     for (const std::string& root : roots)
-      if (auto resolved = root.empty() ? std::nullopt : resolve(root)) {
-        if (resolved->back() != '/') *resolved += '/';
-        resolved_.push_back(std::move(*resolved));
-      }
+      if (!root.empty()) roots_.push_back(root);
   }
   bool has(const std::string& resolved) const {
-    return std::ranges::any_of(resolved_, [&](const std::string& root) { return resolved.starts_with(root); });
+    auto is_below = [&](const std::string& root) {
+      return resolved.starts_with(root.back() == '/' ? root : root + '/');
+    };
+    // What is resolved has no links in it, so a root that it begins with is what it says.
+    if (std::ranges::any_of(roots_, is_below)) return true;
+    return std::ranges::any_of(roots_, [&](const std::string& root) {
+      auto leads_to = resolve(root);
+      return leads_to && is_below(*leads_to);
+    });
   }
   bool has_directory(const std::string& resolved) const { return has(resolved + "/"); }
   std::unexpected<Error> refuse(const std::string& path) const {
     std::string list;
-    for (const std::string& root : resolved_) list += (list.empty() ? "" : ", ") + printable(root, 300);
+    for (const std::string& root : roots_) list += (list.empty() ? "" : ", ") + printable(root, 300);
     return fail(ErrorCode::kPermissionDenied,
                 quoted(path) + " is outside the directories that transcripts may be in (" +
                     (list.empty() ? "there are none" : list) + "); allow its directory as a root");
   }
 
  private:
-  std::vector<std::string> resolved_;  ///< Each ends with a slash.
+  std::vector<std::string> roots_;
 };
 
 Result<void> check_regular(const std::string& path, mode_t mode) {
@@ -147,8 +141,20 @@ TranscriptFile::~TranscriptFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+Result<void> check_path_text(const std::string& path) {
+  constexpr std::string_view kAdvice = "; give the absolute path of a file";
+  auto refuse = [&](std::string_view what) {
+    return fail(ErrorCode::kInvalidArgument, "the path of a transcript " + std::string(what) + std::string(kAdvice));
+  };
+  if (path.empty()) return refuse("is empty");
+  if (path.size() > kPathBytesMax) return refuse("is longer than " + std::to_string(kPathBytesMax) + " bytes");
+  if (path.find('\0') != path.npos) return refuse("has a NUL byte in it");
+  if (path[0] != '/') return refuse("is not absolute: " + printable(path));
+  return {};
+}
+
 Result<TranscriptFile> open_transcript(const std::string& path, const std::vector<std::string>& allowed) {
-  if (auto good = check_text(path); !good) return std::unexpected(good.error());
+  if (auto good = check_path_text(path); !good) return std::unexpected(good.error());
   Roots roots(allowed);
   auto resolved = resolve(path);
   if (!resolved) return from_errno(path, errno);
@@ -169,7 +175,7 @@ Result<TranscriptFile> open_transcript(const std::string& path, const std::vecto
 }
 
 Result<void> check_path(const std::string& path, const std::vector<std::string>& allowed) {
-  if (auto good = check_text(path); !good) return good;
+  if (auto good = check_path_text(path); !good) return good;
   Roots roots(allowed);
   auto resolved = resolve(path);
   if (!resolved && errno == ENOENT) return check_missing(path, roots);

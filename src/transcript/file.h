@@ -34,6 +34,9 @@ class TranscriptFile {
 /// Longer paths are refused.
 inline constexpr std::size_t kPathBytesMax = 4096;
 
+/// Whether it may be a path at all, without a look at the file system. Errors: kInvalidArgument.
+Result<void> check_path_text(const std::string& path);
+
 /// Opens for reading the regular file that `path` leads to, if it is below one of `roots`; both are resolved, and roots
 /// that do not exist are left out. Nothing else is ever opened, so a device or a pipe does not notice that it was asked
 /// for. Errors: kNotFound, kPermissionDenied for what is outside or cannot be read, kInvalidArgument for what is no

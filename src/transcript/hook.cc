@@ -4,6 +4,7 @@
 
 #include "base/rfc3339.h"
 #include "session/rows.h"
+#include "transcript/file.h"
 #include "transcript/hook_fields.h"
 #include "transcript/json_text.h"
 #include "transcript/lines.h"
@@ -40,7 +41,11 @@ void take_fields(HookFields fields, Hook& hook) {
   } else {
     hook.session = session;
   }
-  hook.transcript_path = unless_empty(std::move(fields.transcript_path));
+  if (fields.transcript_path.empty()) return;
+  if (auto good = check_path_text(fields.transcript_path); good)
+    hook.transcript_path = std::move(fields.transcript_path);
+  else
+    hook.problem = good.error().message;
 }
 
 std::optional<Status> status_after(const Hook& hook) {

@@ -34,6 +34,11 @@ PathLooks::PathLooks(Scheduler& scheduler, Look look)
       pool_(std::make_shared<HandlerPool>(
           scheduler, HandlerPool::Options{.name = "perdure-look", .eager = 1, .most = 1, .spare = 0})) {}
 
+PathLooks::~PathLooks() {
+  // What hangs finds nothing to go on with when it comes back.
+  pool_->close([] {});
+}
+
 void PathLooks::look(std::string path, Found found) {
   if (pool_->hanging() > 0) return found(nobody_knows());
   auto answer = std::make_shared<Answer>(std::move(found));

@@ -22,6 +22,9 @@ class PathLooks {
 
   /// `look` may outlive it, in a thread that was left behind.
   PathLooks(Scheduler& scheduler, Look look);
+  ~PathLooks();
+  PathLooks(const PathLooks&) = delete;
+  PathLooks& operator=(const PathLooks&) = delete;
 
   /// Answers once, on any thread, or in this very call. Errors: of `look`; kUnavailable if it takes too long.
   void look(std::string path, Found found);

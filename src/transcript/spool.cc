@@ -245,9 +245,10 @@ std::string aside(const std::string& path, std::uint64_t number) {
 
 std::uint64_t bytes_aside(const std::string& path, const std::vector<std::uint64_t>& numbers) {
   std::uint64_t bytes = 0;
-  std::error_code error;
+  struct stat found{};
   for (std::uint64_t number : numbers)
-    if (auto size = std::filesystem::file_size(aside(path, number), error); !error) bytes += size;
+    if (::lstat(aside(path, number).c_str(), &found) == 0 && is_own_file(found))
+      bytes += static_cast<std::uint64_t>(found.st_size);
   return bytes;
 }
 

@@ -207,6 +207,8 @@ void Transcripts::complain_of(const Hook& hook, std::string_view space) const {
 }
 
 Result<void> Transcripts::take(std::string_view space, std::vector<Hook> hooks) {
+  auto use = enter();
+  if (!use) return std::unexpected(closed_error());
   for (Hook& hook : hooks) {
     auto looked = std::make_shared<Promise<Hook>>();
     look_at(std::move(hook), [looked](Hook at) { looked->set(std::move(at)); });
@@ -224,6 +226,8 @@ Result<void> Transcripts::take(std::string_view space, std::vector<Hook> hooks) 
 void Transcripts::take_async(std::string space, Hook hook, Done done) {
   auto use = enter();
   if (!use) return done(std::unexpected(closed_error()));
+  // None that comes later overtakes it.
+  if (!hook.came) hook.came = clock_.now();
   look_at(std::move(hook), [this, use = std::move(use), space = std::move(space),
                             done = std::move(done)](Hook looked) mutable {
     complain_of(looked, space);
