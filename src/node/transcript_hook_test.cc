@@ -138,13 +138,13 @@ TEST_F(TranscriptHook, OfNobodyFewerAreKeptIfTheyAreLong) {  // WORK-U2
   std::vector<Hook> many;
   for (int i = 0; i < 30; ++i) many.push_back(transcripts().read(std::to_string(i), "id" + std::to_string(i)));
   ASSERT_TRUE(transcripts().take("default", many));
-  // Each counts as 32 more.
-  for (int i = 0; i < 35; ++i) ASSERT_EQ(send(std::string(2 << 20, static_cast<char>('A' + i))), Taken::kNew);
+  // Each counts as 16 more.
+  for (int i = 0; i < 62; ++i) ASSERT_EQ(send(std::string(1 << 20, static_cast<char>('0' + i))), Taken::kNew);
   Texts kept = hooks_of(0);
-  EXPECT_EQ(kept.size(), 31U);
-  EXPECT_EQ(kept.front()[0], 'E');
-  EXPECT_EQ(kept.back()[0], 'A' + 34);
-  EXPECT_EQ(rows(hooks_key(data_key("default", 0))).size(), 31U * 5) << "all of their rows";
+  EXPECT_EQ(kept.size(), 59U);
+  EXPECT_EQ(kept.front()[0], '3');
+  EXPECT_EQ(kept.back()[0], '0' + 61);
+  EXPECT_EQ(rows(hooks_key(data_key("default", 0))).size(), 59U * 3) << "all of their rows";
   EXPECT_THAT(rows(tuple::pack_onto(root("default"), "seen")), IsEmpty());
 }
 

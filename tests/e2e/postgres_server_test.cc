@@ -315,6 +315,38 @@ TEST(PostgresLoss, AnAppendThatWaitsTooLongForTheRowHasNoEffect) {
   EXPECT_TRUE(server->append({0}, {{1}, "x"})->done);
 }
 
+TEST(PostgresLoss, AServerThatHasNoRoomForMoreIsServedByTheConnectionsThatThereAre) {
+  sql("CREATE ROLE few LOGIN CONNECTION LIMIT 3");
+  sql("GRANT CREATE ON DATABASE postgres TO few");
+  Said said;
+  auto server = opened(the_server().url("perdure_schema=few", "few"), said.sink());
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  std::atomic<int> refused = 0;
+  {
+    std::vector<std::jthread> readers;
+    for (int i = 0; i < 16; ++i)
+      readers.emplace_back([&] {
+        for (int k = 0; k < 50; ++k) refused += !server->read({}, {}, {});
+      });
+    for (std::uint64_t end = 1; end < 20; ++end) EXPECT_TRUE(server->append({end}, {{end + 1}, "x"})->done);
+  }
+  EXPECT_EQ(refused, 0) << "readers wait for each other";
+  EXPECT_EQ(said.away, 0);
+
+  sql("ALTER ROLE few CONNECTION LIMIT 0");
+  sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'few'");
+  Error why{};
+  for (SteadyTime until = steady_now() + kSuitePatience; steady_now() < until; poll(nullptr, 0, 5))
+    if (auto read = server->read({}, {}, {}); !read && (why = read.error()).message.contains("too many")) break;
+  EXPECT_EQ(why.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(why.message, HasSubstr("too many connections for role \"few\"; raise"));
+  SteadyTime begun = steady_now();
+  EXPECT_FALSE(server->read({}, {}, {}));
+  EXPECT_LT(steady_now() - begun, std::chrono::milliseconds(500)) << "nobody waits for a connection that nobody has";
+  sql("ALTER ROLE few CONNECTION LIMIT 3");
+  EXPECT_EQ(end_of_log(*server).number, 20u);
+}
+
 /// The processes on the server that have sessions of a lane.
 std::vector<pid_t> backends(const std::string& lane) {
   std::string list =

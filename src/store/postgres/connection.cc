@@ -62,7 +62,7 @@ void count_warning(void* counter, const PGresult*) {
 Connection::Connection(const Target& target, const Lane& lane, PGconn* connection)
     : target_(target), lane_(lane), warnings_(std::make_unique<std::uint64_t>(0)), connection_(connection, PQfinish) {}
 
-Result<std::unique_ptr<Connection>> Connection::open(const Target& target, const Lane& lane) {
+Result<std::unique_ptr<Connection>> Connection::open(const Target& target, const Lane& lane, bool* crowded) {
   SteadyTime begun = steady_now();
   std::unique_ptr<Connection> made(new Connection(target, lane, connect(target, lane)));
   PGconn* raw = made->raw();
@@ -75,7 +75,10 @@ Result<std::unique_ptr<Connection>> Connection::open(const Target& target, const
     // Of what is wrong with the url it speaks only once.
     if (*PQerrorMessage(raw)) why = PQerrorMessage(raw);
   }
-  if (PQstatus(raw) != CONNECTION_OK) return std::unexpected(connect_error(target, why.c_str()));
+  if (PQstatus(raw) != CONNECTION_OK) {
+    if (crowded) *crowded = is_crowded(why.c_str());
+    return std::unexpected(connect_error(target, why.c_str()));
+  }
   if (int version = PQserverVersion(raw); version < kOldestServer)
     return fail(ErrorCode::kUnsupportedFormat, target.name + " is version " + std::to_string(version / 10000) +
                                                    "; perdure needs PostgreSQL 12 or newer");

@@ -43,8 +43,8 @@ inline Request text(std::string sql) {
 class Connection {
  public:
   /// Connects, and makes the session ours. Blocks for a few seconds at most for each host of the url. Errors: as those
-  /// of RowServer.
-  static Result<std::unique_ptr<Connection>> open(const Target& target, const Lane& lane);
+  /// of RowServer; `crowded` says whether the server is well, but has no room for one more connection.
+  static Result<std::unique_ptr<Connection>> open(const Target& target, const Lane& lane, bool* crowded = nullptr);
 
   /// Sends the requests and gathers an answer to each. The first error ends it: the server skips those after it. An
   /// error that leaves `broken` false had no effect; after another, what was sent may have been done or not.

@@ -6,6 +6,8 @@
 namespace perdure::postgres {
 namespace {
 
+constexpr std::string_view kTooManyConnections = "53300";
+
 bool is_code(std::string_view text) {
   return text.size() == 5 &&
          std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); });
@@ -35,6 +37,8 @@ Error with_code(const Target& target, std::string_view code, const std::string& 
   if (code.starts_with("28"))
     return {ErrorCode::kPermissionDenied, message + "; check user and password in the url, and pg_hba.conf"};
   if (code == "3D000") return {ErrorCode::kInvalidArgument, message + "; create it, or name another in the url"};
+  if (code == kTooManyConnections)
+    return {ErrorCode::kUnavailable, message + "; raise max_connections, or the limit of the role or the database"};
   if (code == "53100" || code == "53000") return {ErrorCode::kStoreFull, message + "; make room on the server's disk"};
   if (code == "XX001" || code == "XX002")
     return {ErrorCode::kCorrupt, message + "; the server's own data is damaged, restore it from a backup"};
@@ -77,6 +81,10 @@ Error connect_error(const Target& target, const char* message) {
   if (says("invalid ") && (says("option") || says("value")))
     return {ErrorCode::kInvalidArgument, target.name + ": " + why};
   return {ErrorCode::kUnavailable, target.name + " cannot be reached: " + why};
+}
+
+bool is_crowded(const char* message) {
+  return message && code_in(message) == kTooManyConnections;
 }
 
 bool ends_session(const PGresult* result) {

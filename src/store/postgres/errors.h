@@ -18,6 +18,9 @@ Error statement_error(const Target& target, const PGresult* result);
 /// one answered: libpq gives it in no other way.
 Error connect_error(const Target& target, const char* message);
 
+/// Whether such a message says that the server, or what it allows to the role or the database, has no connection left.
+bool is_crowded(const char* message);
+
 /// Whether the server ended the session with this error, so that what became of a commit is not said by it.
 bool ends_session(const PGresult* result);
 

@@ -1,48 +1,84 @@
 #include "store/postgres/pool.h"
 
+#include <algorithm>
+
 #include "runtime/latch.h"
 #include "store/postgres/schema.h"
 
 namespace perdure::postgres {
 
-Result<std::unique_ptr<Connection>> connect_ready(const Target& target, const Lane& lane, Reach& reach) {
+namespace {
+
+/// How long a server that has no room for another connection is left in peace.
+constexpr Duration kCrowdedPause = std::chrono::seconds(1);
+
+}  // namespace
+
+Result<std::unique_ptr<Connection>> connect_ready(const Target& target, const Lane& lane, Reach& reach, bool* crowded) {
   if (auto may = reach.may_try(); !may) return std::unexpected(std::move(may.error()));
-  auto connection = Connection::open(target, lane);
+  bool has_no_room = false;
+  auto connection = Connection::open(target, lane, &has_no_room);
   if (connection) {
     if (auto ready = prepare(**connection); !ready) connection = std::unexpected(std::move(ready.error()));
   }
   if (connection) {
     reach.reached();
+  } else if (has_no_room) {
+    reach.crowded(connection.error());
   } else {
     reach.failed(connection.error());
   }
+  if (crowded) *crowded = has_no_room;
   return connection;
 }
 
 Result<std::unique_ptr<Connection>> Pool::take() {
-  if (auto good = reach_.check(); !good) return std::unexpected(std::move(good.error()));
-  std::vector<Idle> dead;  // Ended outside of the lock.
-  {
-    MutexLock lock(mutex_);
-    SteadyTime until = steady_now() + lane_.patience;
-    while (used_ >= lane_.size) {
-      if (auto good = reach_.check(); !good) return std::unexpected(std::move(good.error()));
-      if (steady_now() >= until)
-        return fail(ErrorCode::kUnavailable, target_.name + ": all " + std::to_string(lane_.size) +
-                                                 " connections for '" + lane_.name + "' are busy; try again");
-      freed_.wait_until(lock, until);
-    }
-    ++used_;
-    while (!idle_.empty()) {
-      Idle found = std::move(idle_.back());
-      idle_.pop_back();
-      if (found.losses == reach_.losses() && found.connection->still_there()) return std::move(found.connection);
-      dead.push_back(std::move(found));
-    }
+  const SteadyTime until = steady_now() + lane_.patience;
+  for (;;) {
+    auto idle = wait_for_one(until);
+    if (!idle || *idle) return idle;
+    bool crowded = false;
+    auto made = connect_ready(target_, lane_, reach_, &crowded);
+    if (made) return made;
+    if (crowded) no_room_for_more(made.error());
+    leave();
+    if (!crowded) return made;
   }
-  auto made = connect_ready(target_, lane_, reach_);
-  if (!made) leave();
-  return made;
+}
+
+Result<std::unique_ptr<Connection>> Pool::wait_for_one(SteadyTime until) {
+  std::vector<Idle> dead;  // Ended outside of the lock.
+  MutexLock lock(mutex_);
+  for (;;) {
+    if (auto good = reach_.check(); !good) return std::unexpected(std::move(good.error()));
+    const std::size_t room = this->room();
+    if (used_ < room) break;
+    if (room == 0) return std::unexpected(*why_crowded_);
+    if (steady_now() >= until)
+      return fail(ErrorCode::kUnavailable, target_.name + ": all " + std::to_string(room) + " connections for '" +
+                                               lane_.name + "' are busy; try again");
+    freed_.wait_until(lock, room < lane_.size ? std::min(until, crowded_until_) : until);
+  }
+  ++used_;
+  while (!idle_.empty()) {
+    Idle found = std::move(idle_.back());
+    idle_.pop_back();
+    if (found.losses == reach_.losses() && found.connection->still_there()) return std::move(found.connection);
+    dead.push_back(std::move(found));
+  }
+  return nullptr;
+}
+
+std::size_t Pool::room() const {
+  return steady_now() < crowded_until_ ? crowded_room_ : lane_.size;
+}
+
+void Pool::no_room_for_more(const Error& why) {
+  MutexLock lock(mutex_);
+  // But for the one that could not be made.
+  crowded_room_ = used_ - 1 + idle_.size();
+  crowded_until_ = steady_now() + kCrowdedPause;
+  why_crowded_ = why;
 }
 
 void Pool::leave() {

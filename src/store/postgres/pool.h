@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/mutex.h"
@@ -15,7 +16,8 @@ class Pool {
  public:
   Pool(const Target& target, Lane lane, Reach& reach) : target_(target), lane_(std::move(lane)), reach_(reach) {}
 
-  /// Runs `use` with a connection that is ready; blocks until one is free, for as long as the lane has patience. If
+  /// Runs `use` with a connection that is ready; blocks until one is free, for as long as the lane has patience. A
+  /// server that has no room for as many as the lane may have is left with those that there are. If
   /// the connection breaks, it is dropped, and a server that was silent counts as away. Errors: those of `use`, and
   /// kUnavailable without a connection.
   template <class T>
@@ -34,6 +36,11 @@ class Pool {
   };
 
   Result<std::unique_ptr<Connection>> take();
+  /// One that is idle and of use; null if a new one has to be made, which is counted already.
+  Result<std::unique_ptr<Connection>> wait_for_one(SteadyTime until);
+  /// How many connections there may be now.
+  std::size_t room() const PERDURE_REQUIRES(mutex_);
+  void no_room_for_more(const Error& why);
   void give_back(std::unique_ptr<Connection> connection);
   void leave();
 
@@ -46,9 +53,15 @@ class Pool {
   std::size_t used_ PERDURE_GUARDED_BY(mutex_) = 0;
   /// The last one used is the next: the others may be ended by the server if they are never needed.
   std::vector<Idle> idle_ PERDURE_GUARDED_BY(mutex_);
+  /// Until then no more are made than there were when the server had no room for another, and why.
+  SteadyTime crowded_until_ PERDURE_GUARDED_BY(mutex_) = {};
+  std::size_t crowded_room_ PERDURE_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> why_crowded_ PERDURE_GUARDED_BY(mutex_);
 };
 
-/// A connection that knows its statements, or why there is none; tells `reach` about it.
-Result<std::unique_ptr<Connection>> connect_ready(const Target& target, const Lane& lane, Reach& reach);
+/// A connection that knows its statements, or why there is none; tells `reach` about it. `crowded` is that of
+/// Connection::open.
+Result<std::unique_ptr<Connection>> connect_ready(const Target& target, const Lane& lane, Reach& reach,
+                                                  bool* crowded = nullptr);
 
 }  // namespace perdure::postgres

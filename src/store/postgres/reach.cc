@@ -56,6 +56,14 @@ void Reach::failed(const Error& why) {
   say(LogLevel::kWarning, "the server is away; it is tried again until it answers", why.message);
 }
 
+void Reach::crowded(const Error& why) {
+  {
+    MutexLock lock(mutex_);
+    if (!away_) return;
+  }
+  failed(why);
+}
+
 void Reach::say(LogLevel level, std::string_view message, std::string_view reason) {
   if (!log_) return;
   const LogField fields[] = {{"server", target_.name}, {"reason", reason}};

@@ -24,6 +24,8 @@ class Reach {
   std::uint64_t losses();
   void reached();
   void failed(const Error& why);
+  /// The server answers, but has no room for one more connection. Those that there are stay good.
+  void crowded(const Error& why);
 
  private:
   void say(LogLevel level, std::string_view message, std::string_view reason);
