@@ -67,7 +67,7 @@ std::unexpected<Error> damaged(Version version) {
 }  // namespace
 
 Link link_before(BytesView batch) {
-  return load_little<Link>(batch.data() + 1);
+  return batch.size() < kHeader ? 0 : load_little<Link>(batch.data() + 1);
 }
 
 Bytes encode_batch(const Writes& writes, Version version, Link link) {

@@ -20,7 +20,7 @@ using Writes = std::map<Bytes, std::optional<Versioned>, std::less<>>;
 
 /// `before` is the link of the entry that it is appended to.
 Bytes encode_batch(const Writes& writes, Version version, Link before = 0);
-/// The same, of a batch that can be decoded.
+/// The same; 0 of what is too short to be a batch.
 Link link_before(BytesView batch);
 /// kCorrupt if `bytes` is not what encode_batch made for that version, kUnsupportedFormat if a newer perdure made it.
 Result<Writes> decode_batch(BytesView bytes, Version version);

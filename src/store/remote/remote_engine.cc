@@ -28,6 +28,10 @@ Capabilities capabilities_of(const ServerLink& server) {
 /// fails the pause is doubled, up to 4 s.
 constexpr Duration kAskAgain = std::chrono::milliseconds(250);
 constexpr int kAskAgainDoublings = 4;
+/// A fold that others were about is tried again after so long. One that fails waits twice as long each time, up to
+/// 800 ms.
+constexpr Duration kFoldAgain = std::chrono::milliseconds(50);
+constexpr int kFoldAgainDoublings = 4;
 
 Error closing() {
   return {ErrorCode::kClosed, "the store is being closed"};
@@ -148,6 +152,7 @@ void RemoteEngine::append_batch() {
                                                  ", which takes " + std::to_string(most)));
   sent_ = scheduler_.now();
   appending_ = version.number;
+  replica_.about_to_append(entry_);
   replica_.server().append(asked_.since, entry_, [this](Result<Appended> answer) { appended(std::move(answer)); });
 }
 
@@ -278,7 +283,7 @@ void RemoteEngine::ask_again() {
 void RemoteEngine::fold_if_due() {
   if (replica_.unfolded_bytes() < options_.fold_bytes) return;
   MutexLock lock(mutex_);
-  if (std::exchange(folding_, true)) return;
+  if (scheduler_.now() < no_fold_before_ || std::exchange(folding_, true)) return;
   fold_lane_->post([this] { fold(); });
 }
 
@@ -291,17 +296,26 @@ void RemoteEngine::fold() {
 }
 
 void RemoteEngine::folded(Version to, Result<bool> done) {
-  if (!done)
-    log(store_options_, LogLevel::kWarning, "store", "the log could not be folded into rows; that is tried again",
-        {{"error", to_string(done.error())}});
-  else if (*done)
+  const std::string problem = done ? std::string() : to_string(done.error());
+  if (done && *done)
     replica_.folded(to);
-  else
+  else if (done)
     (void)replica_.follow();  // Somebody else does it.
-  MutexLock lock(mutex_);
-  folding_ = false;
-  fold_problem_ = done ? std::string() : to_string(done.error());
-  unpark();
+  bool is_new = false;
+  {
+    MutexLock lock(mutex_);
+    folding_ = false;
+    is_new = !problem.empty() && problem != fold_problem_;
+    fold_problem_ = problem;
+    if (done) folded_in_vain_ = 0;
+    if (!done || !*done)
+      no_fold_before_ = scheduler_.now() + kFoldAgain * (1 << std::min(folded_in_vain_, kFoldAgainDoublings));
+    if (!done) ++folded_in_vain_;
+    unpark();
+  }
+  if (is_new)
+    log(store_options_, LogLevel::kWarning, "store", "the log could not be folded into rows; that is tried again",
+        {{"error", problem}});
 }
 
 Result<VerifyReport> RemoteEngine::verify(const std::function<void(double)>& progress) {

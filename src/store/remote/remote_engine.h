@@ -119,6 +119,10 @@ class RemoteEngine final : public Engine {
   /// Of the news lane alone: questions that have failed since the last that was answered.
   int asked_in_vain_ = 0;
   bool folding_ PERDURE_GUARDED_BY(mutex_) = false;
+  /// After an attempt that came to nothing, none is made until then: each copies all that is not folded.
+  SteadyTime no_fold_before_ PERDURE_GUARDED_BY(mutex_) = {};
+  /// Attempts that failed since the last that did not.
+  int folded_in_vain_ PERDURE_GUARDED_BY(mutex_) = 0;
   /// Why the log could not be folded, when that was tried last.
   std::string fold_problem_ PERDURE_GUARDED_BY(mutex_);
   /// A batch waits before it is appended.

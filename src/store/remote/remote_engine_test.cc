@@ -19,6 +19,7 @@ class HookedServer final : public RowServer {
  public:
   struct Hooks {
     std::function<void()> before_append = [] {};
+    std::function<void()> after_append = [] {};
     std::function<void()> before_read = [] {};
     std::function<std::optional<Error>()> read_fails = [] { return std::nullopt; };
     std::function<std::optional<Error>()> fold_fails = [] { return std::nullopt; };
@@ -34,7 +35,9 @@ class HookedServer final : public RowServer {
   }
   Result<Appended> append(const LogEnd& expected, const LogEntry& entry) override {
     hooks_.before_append();
-    return server_.append(expected, entry);
+    auto answer = server_.append(expected, entry);
+    hooks_.after_append();
+    return answer;
   }
   Result<bool> fold(const Fold& fold) override {
     if (auto error = hooks_.fold_fails()) return std::unexpected(std::move(*error));
@@ -91,8 +94,8 @@ Job::Apply putting(Bytes key, Bytes value) {
 
 class RemoteEngineTest : public ::testing::Test {
  protected:
-  void open(const RemoteOptions& options = {}) {
-    auto opened = RemoteEngine::open(std::make_unique<HookedServer>(store_, hooks_), pool_, StoreOptions{}, options);
+  void open(const RemoteOptions& options = {}, const StoreOptions& store_options = {}) {
+    auto opened = RemoteEngine::open(std::make_unique<HookedServer>(store_, hooks_), pool_, store_options, options);
     ASSERT_TRUE(opened) << to_string(opened.error());
     engine_ = std::move(*opened);
   }
@@ -201,17 +204,26 @@ TEST_F(RemoteEngineTest, WhatAnswersNobodyAsksNobody) {
 
 TEST_F(RemoteEngineTest, ALogThatCannotBeFoldedDoesNotGrowForEver) {
   std::atomic<bool> fails = true;
+  std::atomic<int> attempts = 0, warnings = 0;
   hooks_.fold_fails = [&] {
+    ++attempts;
     return fails ? std::optional(Error{ErrorCode::kUnavailable, "the rows are on strike"}) : std::nullopt;
   };
-  open({.fold_bytes = 2'000, .unfolded_bytes_max = 4'000});
+  open({.fold_bytes = 2'000, .unfolded_bytes_max = 4'000},
+       {.log = [&](const LogRecord& record) { warnings += record.level == LogLevel::kWarning; }});
+  const SteadyTime begun = steady_now();
   std::string outcome;
   for (int i = 0; i < 50 && (outcome.empty() || outcome == "ok"); ++i) outcome = commit_value(1'000);
   EXPECT_EQ(outcome,
             "unavailable: the log of the store on memory log has grown too long and could not be folded into rows: "
             "unavailable: the rows are on strike");
+  for (int i = 0; i < 1000; ++i) commit_value(1'000);
+  // Each copies all that is not folded, and so must not be made for each commit.
+  EXPECT_LE(attempts, 1 + (steady_now() - begun) / std::chrono::milliseconds(50));
+  EXPECT_EQ(warnings, 1) << "the reason is the same each time";
   fails = false;
-  for (int i = 0; i < 1000 && outcome != "ok"; ++i) outcome = commit_value(1'000);
+  for (SteadyTime until = steady_now() + kPatience; outcome != "ok" && steady_now() < until;)
+    outcome = commit_value(1'000);
   EXPECT_EQ(outcome, "ok") << "it heals by itself";
 }
 
@@ -235,6 +247,23 @@ TEST_F(RemoteEngineTest, WhatTheBellRangForIsAskedForUntilItIsKnown) {
   other_appends();
   EXPECT_TRUE(listener.changed.wait_for(kPatience));
   EXPECT_GT(failures, 2);
+  engine_->listen(nullptr);
+}
+
+TEST_F(RemoteEngineTest, WhatItHasWrittenItselfIsNoNews) {
+  open();
+  Listening listener;
+  engine_->listen(&listener);
+  Latch known;
+  hooks_.after_append = [&] {
+    // The answer to this has the entry, and comes before that to the append.
+    engine_->when_durable(1, [&](const Result<void>&) { known.set(); });
+    EXPECT_TRUE(known.wait_for(kPatience));
+  };
+  EXPECT_EQ(commit_value(10), "ok");
+  EXPECT_FALSE(listener.changed.wait_for(Duration::zero()));
+  other_appends();
+  EXPECT_TRUE(listener.changed.wait_for(kPatience));
   engine_->listen(nullptr);
 }
 

@@ -181,7 +181,11 @@ Result<void> Replica::take_in(const Asked& asked, const Moment& moment) {
     MutexLock lock(mutex_);
     if (!failure_) failure_ = gone_back(asked, moment);
     if (failure_) return std::unexpected(*failure_);
-    followed = cache_.advance(asked.since.version, moment, [&](BytesView key) { changed.push_back(watch_hash(key)); });
+    followed = cache_.advance(asked.since, moment, [&](const LogEnd& entry, const Writes& writes) {
+      // Of its own this process hears by the answer to its append, and not as of something that others did.
+      if (entry == appending_) return;
+      for (const auto& [key, row] : writes) changed.push_back(watch_hash(key));
+    });
     if (!followed && followed.error().code == ErrorCode::kStoreFailed) failure_ = followed.error();
   }
   if (!followed) return std::unexpected(std::move(followed.error()));
@@ -193,6 +197,11 @@ Result<void> Replica::take_in(const Asked& asked, const Moment& moment) {
   else
     listener_->anything_changed();
   return {};
+}
+
+void Replica::about_to_append(const LogEntry& entry) {
+  MutexLock lock(mutex_);
+  appending_ = {entry.version, link_of(entry.batch)};
 }
 
 void Replica::appended(Writes writes, const LogEntry& entry) {

@@ -52,6 +52,8 @@ class Replica {
   Result<Version> follow() PERDURE_EXCLUDES(mutex_);
   /// What the server said when it was asked for what came after `asked.since`.
   Result<void> take_in(const Asked& asked, const Moment& moment) PERDURE_EXCLUDES(mutex_);
+  /// What this process is about to append; it may come with an answer of the server before it is known to be appended.
+  void about_to_append(const LogEntry& entry) PERDURE_EXCLUDES(mutex_);
   /// This process has appended this to what was shown.
   void appended(Writes writes, const LogEntry& entry) PERDURE_EXCLUDES(mutex_);
 
@@ -74,6 +76,7 @@ class Replica {
   const std::unique_ptr<ServerLink> server_;
   Mutex mutex_;
   RowCache cache_ PERDURE_GUARDED_BY(mutex_);
+  LogEnd appending_ PERDURE_GUARDED_BY(mutex_);
   /// Why nothing that is known here can be relied on any more.
   std::optional<Error> failure_ PERDURE_GUARDED_BY(mutex_);
   Mutex listener_mutex_;

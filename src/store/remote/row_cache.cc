@@ -23,6 +23,59 @@ const Bytes& end_of(const KeyRange& range) {
   return range.end.empty() ? kBehindAll : range.end;
 }
 
+/// Whether what a server says goes on from what is known here. Each entry names the one before it, so an answer is a
+/// chain, and so is what this process has read: where both know an entry, it is the same.
+class Chain {
+ public:
+  /// `begin` is where the answer begins, `link` that of the entry there, if it is known; `mine` is how far this process
+  /// has come.
+  Chain(Version begin, std::optional<Link> link, const LogEnd& mine) : at_(begin), link_(link), mine_(mine) {
+    if (at_ == mine_.version) link_ = mine_.link;
+  }
+
+  Result<void> add(const LogEntry& entry) {
+    if (link_ && link_before(entry.batch) != *link_) return broken(entry);
+    if (at_ < mine_.version && mine_.version < entry.version) return on_top_of_others(entry);
+    at_ = entry.version;
+    link_ = link_of(entry.batch);
+    if (at_ == mine_.version && *link_ != mine_.link)
+      return std::unexpected(lost_commits("its " + name_of(entry) + " is another one"));
+    within_ = true;
+    return {};
+  }
+
+  Result<void> end(const Moment& moment) const {
+    if (moment.end.version != at_ || moment.folded > at_)
+      return fail(ErrorCode::kCorrupt, "the log ends at " + std::to_string(moment.end.version.number) +
+                                           ", its entries at " + std::to_string(at_.number) +
+                                           ", and what is folded at " + std::to_string(moment.folded.number) +
+                                           "; restore from a backup");
+    if (!link_ || *link_ == moment.end.link) return {};
+    if (within_) return fail(ErrorCode::kCorrupt, "the log does not end with its last entry; restore from a backup");
+    return std::unexpected(lost_commits("its entry " + std::to_string(at_.number) + " is another one"));
+  }
+
+ private:
+  static std::string name_of(const LogEntry& entry) { return "entry " + std::to_string(entry.version.number); }
+
+  static std::unexpected<Error> on_top_of_others(const LogEntry& entry) {
+    return std::unexpected(lost_commits("its " + name_of(entry) + " is on top of others"));
+  }
+
+  /// An answer is of one moment, so it is damage if it does not hang together in itself.
+  std::unexpected<Error> broken(const LogEntry& entry) const {
+    if (auto sound = decode_batch(entry.batch, entry.version); !sound) return std::unexpected(std::move(sound.error()));
+    if (!within_ && at_ > Version{}) return on_top_of_others(entry);
+    return fail(ErrorCode::kCorrupt,
+                name_of(entry) + " of the log was not appended to the one before it; restore from a backup");
+  }
+
+  Version at_;
+  std::optional<Link> link_;
+  const LogEnd mine_;
+  bool within_ = false;
+};
+
 }  // namespace
 
 std::size_t RowCache::size_of(const Entries::value_type& entry) {
@@ -141,8 +194,8 @@ RowCache::Known RowCache::walk_back(KeyRange& range, const Visit& visit) {
   }
 }
 
-Result<bool> RowCache::advance(Version since, const Moment& moment, const std::function<void(BytesView)>& changed) {
-  auto followed = follow(since, moment, changed);
+Result<bool> RowCache::advance(const LogEnd& since, const Moment& moment, const News& news) {
+  auto followed = follow(since, moment, news);
   if (followed) note_folded(moment.folded);
   return followed;
 }
@@ -154,38 +207,25 @@ Error lost_commits(const std::string& how) {
               "with what the server has"};
 }
 
-Result<bool> RowCache::follow(Version since, const Moment& moment, const std::function<void(BytesView)>& changed) {
+Result<bool> RowCache::follow(const LogEnd& since, const Moment& moment, const News& news) {
   // Checked first, for what is half taken in cannot be taken back.
-  struct News {
-    Version version;
-    Link link;
-    Writes writes;
-  };
-  std::vector<News> news;
+  std::vector<std::pair<LogEnd, Writes>> entries;
   // What was said begins where it was asked for, or behind what was folded. Others may have brought us further since,
   // but perhaps not as far.
-  bool lost = version_ < (since >= moment.trimmed ? since : moment.folded);
-  Version known = lost ? moment.folded : version_;
-  // Of what was folded before it was seen, nothing is known.
-  std::optional<Link> link = lost ? std::nullopt : std::optional(link_);
+  const bool whole = since.version >= moment.trimmed;
+  const Version begin = whole ? since.version : moment.folded;
+  const bool lost = version_ < begin;
+  Chain chain(begin, whole ? std::optional(since.link) : std::nullopt, end());
   for (const LogEntry& entry : moment.log) {
-    if (entry.version <= known) continue;
-    auto writes = decode_batch(entry.batch, entry.version);
-    if (!writes) return std::unexpected(std::move(writes.error()));
-    if (link && link_before(entry.batch) != *link)
-      return std::unexpected(
-          lost_commits("its entry " + std::to_string(entry.version.number) + " is on top of others"));
-    known = entry.version;
-    link = link_of(entry.batch);
-    news.emplace_back(entry.version, *link, std::move(*writes));
+    const bool is_news = entry.version > std::max(version_, begin);
+    if (is_news) {
+      auto writes = decode_batch(entry.batch, entry.version);
+      if (!writes) return std::unexpected(std::move(writes.error()));
+      entries.emplace_back(LogEnd{entry.version, link_of(entry.batch)}, std::move(*writes));
+    }
+    if (auto goes_on = chain.add(entry); !goes_on) return std::unexpected(std::move(goes_on.error()));
   }
-  if (moment.end.version > known || moment.folded > moment.end.version)
-    return fail(ErrorCode::kCorrupt, "the log ends at " + std::to_string(moment.end.version.number) +
-                                         ", its entries at " + std::to_string(known.number) +
-                                         ", and what is folded at " + std::to_string(moment.folded.number) +
-                                         "; restore from a backup");
-  if (moment.end.version == known && link && *link != moment.end.link)
-    return std::unexpected(lost_commits("its entry " + std::to_string(known.number) + " is another one"));
+  if (auto ends = chain.end(moment); !ends) return std::unexpected(std::move(ends.error()));
   if (lost) {
     entries_.clear();
     unfolded_.clear();
@@ -195,10 +235,9 @@ Result<bool> RowCache::follow(Version since, const Moment& moment, const std::fu
     forget_old(moment.end.version);
     views_from_ = moment.end.version;
   }
-  for (auto& [version, entry_link, writes] : news) {
-    if (changed && !lost)
-      for (const auto& [key, row] : writes) changed(key);
-    apply(std::move(writes), version, entry_link);
+  for (auto& [entry, writes] : entries) {
+    if (news && !lost) news(entry, writes);
+    apply(std::move(writes), entry.version, entry.link);
   }
   return !lost;
 }

@@ -61,11 +61,12 @@ class RowCache {
   /// end. Otherwise it has come to where nothing is known, and cuts the range down to what is left.
   Known walk(Version at, KeyRange& range, Direction direction, const Visit& visit);
 
-  /// Takes in what a server said of itself when it was asked for what came after `since`, and tells `changed` of each
-  /// key that others have written; false if entries are missing between what is known and what was said, so that it had
-  /// to forget everything: anything may have changed. Errors: kCorrupt; kStoreFailed if what was said does not follow
-  /// on what is shown.
-  Result<bool> advance(Version since, const Moment& moment, const std::function<void(BytesView)>& changed);
+  using News = std::function<void(const LogEnd& entry, const Writes& writes)>;
+  /// Takes in what a server said of itself when it was asked for what came after `since`, and tells `news` of each
+  /// entry that was not known; false if entries are missing between what is known and what was said, so that it had to
+  /// forget everything: anything may have changed. Errors: kCorrupt; kStoreFailed if what was said does not follow on
+  /// `since` or is not what is shown.
+  Result<bool> advance(const LogEnd& since, const Moment& moment, const News& news);
   /// What this process has appended itself, on top of what is shown.
   void apply(Writes writes, Version version, Link link = 0);
   /// The rows know of everything up to here.
@@ -113,7 +114,7 @@ class RowCache {
   /// Keeps what is at the key for the views that are open.
   void keep_old(BytesView key, Version until);
   void forget_old(Version up_to);
-  Result<bool> follow(Version since, const Moment& moment, const std::function<void(BytesView)>& changed);
+  Result<bool> follow(const LogEnd& since, const Moment& moment, const News& news);
   /// The entry at `key`; if it was not there, it is one that only marks the place.
   Entries::iterator make(BytesView key);
   void set(BytesView key, std::optional<Versioned> row, Version changed);

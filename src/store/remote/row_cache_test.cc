@@ -155,7 +155,7 @@ TEST(RowCache, AGapInTheLogForgetsEverything) {
   moment.trimmed = Version{5};
   moment.log = {{Version{9}, encode_batch({{"b", row("2", 9)}}, Version{9})}};
   moment.end.link = link_of(moment.log[0].batch);
-  auto followed = cache.advance(Version{1}, moment, {});
+  auto followed = cache.advance({Version{1}}, moment, {});
   ASSERT_TRUE(followed);
   EXPECT_FALSE(*followed);
   EXPECT_FALSE(knows(cache, "a"));
@@ -171,7 +171,7 @@ TEST(RowCache, AGapIsNoticedThoughOthersHaveBroughtTheCacheBeyondWhatWasTrimmed)
   moment.trimmed = Version{5};
   moment.log = {{Version{9}, encode_batch({{"b", row("2", 9)}}, Version{9})}};
   moment.end.link = link_of(moment.log[0].batch);
-  auto followed = cache.advance(Version{1}, moment, {});
+  auto followed = cache.advance({Version{1}}, moment, {});
   ASSERT_TRUE(followed);
   EXPECT_FALSE(*followed);
   EXPECT_FALSE(knows(cache, "a"));
@@ -181,8 +181,64 @@ TEST(RowCache, ALogThatEndsTooEarlyIsRefusedWithoutEffect) {
   RowCache cache(kAll);
   Moment moment = moment_at(9);
   moment.log = {{Version{8}, encode_batch({{"b", row("2", 8)}}, Version{8})}};
-  EXPECT_EQ(cache.advance(Version{}, moment, {}).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(cache.advance({}, moment, {}).error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(cache.version(), Version{});
+}
+
+/// An entry that writes nothing, on top of another.
+LogEntry entry_on(const LogEnd& end, std::uint64_t version) {
+  return {{version}, encode_batch({}, {version}, end.link)};
+}
+
+LogEnd end_with(const LogEntry& entry) {
+  return {entry.version, link_of(entry.batch)};
+}
+
+TEST(RowCache, AnEntryThatIsMissingFromAnAnswerIsDamageAndNoLossOfCommits) {
+  LogEntry first = entry_on({}, 1), second = entry_on(end_with(first), 2), third = entry_on(end_with(second), 3);
+  for (const auto& log : {std::vector{second, third}, std::vector{first, third}, std::vector{first, second}}) {
+    RowCache cache(kAll);
+    Moment moment{.end = end_with(third), .folded = {}, .trimmed = {}, .log = log, .values = {}, .ranges = {}};
+    EXPECT_EQ(cache.advance({}, moment, {}).error().code, ErrorCode::kCorrupt);
+    EXPECT_EQ(cache.version(), Version{});
+  }
+}
+
+TEST(RowCache, ALateAnswerOfAnotherPastIsNoticedWhereverItEnds) {
+  LogEntry first = entry_on({}, 1), second = entry_on(end_with(first), 2), third = entry_on(end_with(second), 3);
+  // Another past branches off behind the first entry, or before it.
+  LogEntry other_first{{1}, encode_batch({{"a", row("1", 1)}}, {1})};
+  LogEntry other_second{{2}, encode_batch({{"a", row("2", 2)}}, {2}, end_with(first).link)};
+  LogEntry other_third{{3}, encode_batch({{"a", row("3", 3)}}, {3}, end_with(second).link)};
+  struct Case {
+    const char* what;
+    std::vector<LogEntry> log;
+    LogEnd end;
+    bool sound;
+  };
+  for (const Case& late : std::vector<Case>{
+           {"it ends where it was asked", {}, end_with(first), true},
+           {"it ends before what is known", {second}, end_with(second), true},
+           {"it is what is known", {second, third}, end_with(third), true},
+           {"it goes on", {second, third, entry_on(end_with(third), 4)}, end_with(entry_on(end_with(third), 4)), true},
+           {"another entry where it was asked", {}, end_with(other_first), false},
+           {"on top of another entry", {entry_on(end_with(other_first), 2)}, {{2}, 1}, false},
+           {"another entry where we are", {second, other_third}, end_with(other_third), false},
+           {"another entry before us, and beyond",
+            {other_second, entry_on(end_with(other_second), 4)},
+            end_with(entry_on(end_with(other_second), 4)),
+            false}}) {
+    RowCache cache(kAll);
+    cache.apply({}, {1}, end_with(first).link);
+    const LogEnd asked = cache.end();
+    cache.apply({}, {2}, end_with(second).link);
+    cache.apply({}, {3}, end_with(third).link);
+    Moment moment{.end = late.end, .folded = {}, .trimmed = {}, .log = late.log, .values = {}, .ranges = {}};
+    auto taken = cache.advance(asked, moment, {});
+    EXPECT_EQ(taken.has_value(), late.sound) << late.what;
+    if (taken) continue;
+    EXPECT_EQ(taken.error().code, ErrorCode::kStoreFailed) << late.what;
+  }
 }
 
 TEST(RowCache, AViewShowsWhatItShowedWhenItWasOpened) {
