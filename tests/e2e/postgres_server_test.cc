@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "store/postgres/errors.h"
 #include "store/postgres/postgres_server.h"
 #include "store/remote/row_server_suite.h"
 
@@ -68,9 +69,14 @@ std::unique_ptr<RowServer> opened(const std::string& url, LogSink log = {}) {
 
 /// Counts what is said to the log.
 struct Said {
-  std::atomic<int> away = 0, back = 0;
+  std::atomic<int> away = 0, crowded = 0, back = 0;
   LogSink sink() {
-    return [this](const LogRecord& record) { ++(record.level == LogLevel::kWarning ? away : back); };
+    return [this](const LogRecord& record) {
+      if (record.level != LogLevel::kWarning)
+        ++back;
+      else
+        ++(record.message.contains("no room") ? crowded : away);
+    };
   }
 };
 
@@ -332,6 +338,7 @@ TEST(PostgresLoss, AServerThatHasNoRoomForMoreIsServedByTheConnectionsThatThereA
   }
   EXPECT_EQ(refused, 0) << "readers wait for each other";
   EXPECT_EQ(said.away, 0);
+  EXPECT_EQ(said.crowded, 1);
 
   sql("ALTER ROLE few CONNECTION LIMIT 0");
   sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'few'");
@@ -345,6 +352,122 @@ TEST(PostgresLoss, AServerThatHasNoRoomForMoreIsServedByTheConnectionsThatThereA
   EXPECT_LT(steady_now() - begun, std::chrono::milliseconds(500)) << "nobody waits for a connection that nobody has";
   sql("ALTER ROLE few CONNECTION LIMIT 3");
   EXPECT_EQ(end_of_log(*server).number, 20u);
+}
+
+/// Reads all the time, with more threads than there are connections, until it goes.
+class Readers {
+ public:
+  explicit Readers(RowServer& server) {
+    for (int i = 0; i < 16; ++i)
+      threads_.emplace_back([this, &server](const std::stop_token& stop) {
+        while (!stop.stop_requested())
+          if (!server.read({}, {}, {})) ++refused_;
+      });
+  }
+  int refused() const { return refused_; }
+
+ private:
+  std::atomic<int> refused_ = 0;
+  std::vector<std::jthread> threads_;
+};
+
+/// Whether it comes true in time.
+bool comes_true(const std::function<bool()>& is_it) {
+  for (SteadyTime until = steady_now() + kSuitePatience; steady_now() < until; poll(nullptr, 0, 5))
+    if (is_it()) return true;
+  return false;
+}
+
+TEST(PostgresLoss, ReadersMakeRoomForAppendsFoldsAndTheBellOnACrowdedServer) {
+  sql("CREATE ROLE four LOGIN CONNECTION LIMIT 4");
+  sql("GRANT CREATE ON DATABASE postgres TO four");
+  auto server = opened(the_server().url("perdure_schema=four", "four"));
+  {
+    Readers readers(*server);
+    ASSERT_TRUE(comes_true([] { return sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'four'") == "4"; }));
+    EXPECT_TRUE(server->append({0}, {{1}, "x"})->done);
+    BellBook book;
+    server->listen(book.bell());
+    EXPECT_TRUE(book.wait_for_zeros(1)) << "it listens";
+    auto folded = server->fold({.from = {}, .to = {{1}}, .trim = {}, .rows = {}});
+    ASSERT_TRUE(folded) << folded.error().message;
+    EXPECT_TRUE(*folded);
+    EXPECT_EQ(readers.refused(), 0);
+
+    // Readers may be the first to come back.
+    sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'four'");
+    EXPECT_TRUE(comes_true([&] {
+      auto appended = server->append({1}, {{2}, "x"});
+      return appended && (appended->done || end_of_log(*server).number == 2);
+    }));
+    EXPECT_TRUE(
+        comes_true([&] { return server->fold({.from = {1}, .to = {{2}}, .trim = {}, .rows = {}}).has_value(); }));
+    EXPECT_TRUE(book.wait_for_zeros(2)) << "it listens again";
+    server->listen({});
+  }
+  EXPECT_TRUE(server->read({}, {}, {})) << "one connection is left to them";
+}
+
+/// Takes connections and says nothing, as a machine that is gone behind a router which is not.
+class SilentHost {
+ public:
+  SilentHost() : port_(e2e::free_port()), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<in_port_t>(port_));
+    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(socket_, 100), 0);
+  }
+  ~SilentHost() { close(socket_); }
+  std::string name() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  const int port_, socket_;
+};
+
+TEST(PostgresLoss, ACrowdedServerIsKnownAsSuchBehindAHostThatIsGone) {
+  sql("CREATE ROLE behind LOGIN CONNECTION LIMIT 3");
+  sql("GRANT CREATE ON DATABASE postgres TO behind");
+  SilentHost gone;
+  std::string url = the_server().url("perdure_schema=behind&connect_timeout=2", "behind");
+  url.insert(url.find('@') + 1, gone.name() + ",");
+  Said said;
+  auto server = opened(url, said.sink());
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  Readers readers(*server);
+  EXPECT_TRUE(comes_true([&] { return said.crowded > 0; }));
+  EXPECT_EQ(readers.refused(), 0);
+  EXPECT_EQ(said.away, 0);
+}
+
+TEST(PostgresLoss, WhoeverWaitsForAConnectionHearsAtOnceThatTheServerIsAway) {
+  e2e::PostgresServer own;
+  auto server = opened(own.url());
+  ASSERT_TRUE(server->append({0}, {{1}, "x"})->done);
+  std::unique_ptr<PGconn, void (*)(PGconn*)> holder(PQconnectdb(own.url().c_str()), PQfinish);
+  PQclear(PQexec(holder.get(), "BEGIN"));
+  PQclear(PQexec(holder.get(), "LOCK TABLE perdure.log IN ACCESS EXCLUSIVE MODE"));
+  SteadyTime stopped;
+  {
+    std::vector<std::jthread> readers;
+    for (int i = 0; i < 40; ++i) readers.emplace_back([&] { EXPECT_FALSE(server->read({}, {}, {})); });
+    ASSERT_TRUE(comes_true([&] {
+      return sql_on(own.url(),
+                    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'perdure read' AND "
+                    "wait_event_type = 'Lock'") == "8";
+    }));
+    own.stop();
+    stopped = steady_now();
+  }
+  EXPECT_LT(steady_now() - stopped, std::chrono::seconds(3)) << "32 of them had no connection";
+}
+
+TEST(PostgresErrors, OneHostWithoutRoomIsEnough) {
+  EXPECT_TRUE(
+      postgres::is_crowded("connection to a failed: FATAL:  57P03: the database system is starting up\n"
+                           "connection to b failed: FATAL:  53300: sorry, too many clients already\n"));
+  EXPECT_FALSE(postgres::is_crowded("connection to a failed: FATAL:  57P03: the database system is starting up\n"));
 }
 
 /// The processes on the server that have sessions of a lane.

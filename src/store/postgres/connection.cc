@@ -11,13 +11,12 @@ namespace perdure::postgres {
 namespace {
 
 constexpr int kOldestServer = 120000;
-constexpr Duration kQuickFailure = std::chrono::seconds(1);
 
 std::string in_ms(Duration duration) {
   return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(duration).count());
 }
 
-/// What stands before the url gives way to what the url says.
+/// What stands before the url gives way to what the url says. Null without memory.
 PGconn* connect(const Target& target, const Lane& lane) {
   std::string name = "perdure " + lane.name, silence_ms = in_ms(lane.patience);
   const char* keys[] = {"fallback_application_name",
@@ -31,7 +30,14 @@ PGconn* connect(const Target& target, const Lane& lane) {
                         nullptr};
   const char* values[] = {name.c_str(), "3", "read-write", "5", "2", "3", silence_ms.c_str(), target.conninfo.c_str(),
                           nullptr};
-  return PQconnectdbParams(keys, values, 1);
+  // The code with which a server refuses a connection is told in no other way than with the reason, by whoever was
+  // asked to be verbose before. So a connection is begun, of which no byte is sent, and then begun again.
+  PGconn* connection = PQconnectStartParams(keys, values, 1);
+  if (!connection || PQstatus(connection) == CONNECTION_BAD) return connection;
+  PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
+  PQreset(connection);
+  PQsetErrorVerbosity(connection, PQERRORS_DEFAULT);
+  return connection;
 }
 
 /// Everything that a session can be told in one round trip. A database may have other defaults: a commit must be on
@@ -63,21 +69,12 @@ Connection::Connection(const Target& target, const Lane& lane, PGconn* connectio
     : target_(target), lane_(lane), warnings_(std::make_unique<std::uint64_t>(0)), connection_(connection, PQfinish) {}
 
 Result<std::unique_ptr<Connection>> Connection::open(const Target& target, const Lane& lane, bool* crowded) {
-  SteadyTime begun = steady_now();
   std::unique_ptr<Connection> made(new Connection(target, lane, connect(target, lane)));
   PGconn* raw = made->raw();
   if (!raw) return fail(ErrorCode::kUnavailable, "there is no memory for a connection to " + target.name);
-  std::string why = PQerrorMessage(raw);
-  if (PQstatus(raw) != CONNECTION_OK && steady_now() - begun < kQuickFailure) {
-    // Once more, as only now it can be asked to tell the server's code with the reason.
-    PQsetErrorVerbosity(raw, PQERRORS_VERBOSE);
-    PQreset(raw);
-    // Of what is wrong with the url it speaks only once.
-    if (*PQerrorMessage(raw)) why = PQerrorMessage(raw);
-  }
   if (PQstatus(raw) != CONNECTION_OK) {
-    if (crowded) *crowded = is_crowded(why.c_str());
-    return std::unexpected(connect_error(target, why.c_str()));
+    if (crowded) *crowded = is_crowded(PQerrorMessage(raw));
+    return std::unexpected(connect_error(target, PQerrorMessage(raw)));
   }
   if (int version = PQserverVersion(raw); version < kOldestServer)
     return fail(ErrorCode::kUnsupportedFormat, target.name + " is version " + std::to_string(version / 10000) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace perdure::postgres {
 namespace {
@@ -13,13 +14,15 @@ bool is_code(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); });
 }
 
-/// Finds "FATAL:  28P01: password ..." in what libpq says, whatever the language of the first word.
-std::string code_in(std::string_view message) {
+/// Finds "FATAL:  28P01: password ..." in what libpq says, whatever the language of the first word; one for each host
+/// that has answered.
+std::vector<std::string> codes_in(std::string_view message) {
+  std::vector<std::string> codes;
   for (std::size_t at = message.find(":  "); at != std::string_view::npos; at = message.find(":  ", at + 1)) {
     std::string_view rest = message.substr(at + 3);
-    if (rest.size() > 6 && rest[5] == ':' && is_code(rest.substr(0, 5))) return std::string(rest.substr(0, 5));
+    if (rest.size() > 6 && rest[5] == ':' && is_code(rest.substr(0, 5))) codes.emplace_back(rest.substr(0, 5));
   }
-  return {};
+  return codes;
 }
 
 std::string grants(const Target& target) {
@@ -66,12 +69,11 @@ Error statement_error(const Target& target, const PGresult* result) {
 
 Error connect_error(const Target& target, const char* message) {
   std::string_view text = message ? message : "";
-  std::string code = code_in(text);
-  std::string why = first_line(message);
-  if (!code.empty()) {
-    std::size_t from = why.find(code);
-    return with_code(target, code, from == std::string::npos ? why : why.substr(from + code.size() + 2));
+  if (auto codes = codes_in(text); !codes.empty()) {
+    const std::string& code = codes.front();
+    return with_code(target, code, first_line(message + text.find(":  " + code + ":") + code.size() + 5));
   }
+  std::string why = first_line(message);
   auto says = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
   if (says("session is read-only") || says("in hot standby mode")) return with_code(target, "25006", why);
   if (says("no password supplied") || says("password")) return with_code(target, "28P01", why);
@@ -84,7 +86,7 @@ Error connect_error(const Target& target, const char* message) {
 }
 
 bool is_crowded(const char* message) {
-  return message && code_in(message) == kTooManyConnections;
+  return message && std::ranges::count(codes_in(message), kTooManyConnections) > 0;
 }
 
 bool ends_session(const PGresult* result) {

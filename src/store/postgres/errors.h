@@ -18,7 +18,8 @@ Error statement_error(const Target& target, const PGresult* result);
 /// one answered: libpq gives it in no other way.
 Error connect_error(const Target& target, const char* message);
 
-/// Whether such a message says that the server, or what it allows to the role or the database, has no connection left.
+/// Whether such a message says of any of the hosts that it, or what it allows to the role or the database, has no
+/// connection left.
 bool is_crowded(const char* message);
 
 /// Whether the server ended the session with this error, so that what became of a commit is not said by it.

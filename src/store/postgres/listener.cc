@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "runtime/random.h"
-#include "store/postgres/pool.h"
 #include "store/postgres/schema.h"
 
 namespace perdure::postgres {
@@ -31,9 +30,10 @@ Version version_in(const char* text) {
 
 }  // namespace
 
-Listener::Listener(const Target& target, Reach& reach)
+Listener::Listener(const Target& target, Reach& reach, Pool& yields)
     : target_(target),
       reach_(reach),
+      yields_(yields),
       plea_(std::string(kPlea) + std::to_string(random_seed())),
       end_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -69,11 +69,13 @@ Listener::Waited Listener::wait(int socket, Duration time) {
 void Listener::loop() {
   Duration pause = kPauseMin;
   while (wait(-1, Duration::zero()) != Waited::kEnd) {
-    auto connection = connect_ready(target_, kLane, reach_);
+    bool crowded = false;
+    auto connection = connect_ready(target_, kLane, reach_, &crowded);
     if (connection) {
       pause = kPauseMin;
       hear(**connection);
     }
+    if (crowded && yields_.give_way()) pause = kPauseMin;
     connection = {};
     if (wait(-1, pause) == Waited::kEnd) return;
     pause = std::min(pause * 2, kPauseMax);

@@ -5,15 +5,15 @@
 
 #include "runtime/mutex.h"
 #include "runtime/thread.h"
-#include "store/postgres/connection.h"
-#include "store/postgres/reach.h"
+#include "store/postgres/pool.h"
 #include "store/remote/row_server.h"
 
 namespace perdure::postgres {
 
 class Listener {
  public:
-  Listener(const Target& target, Reach& reach);
+  /// If the server has no room for a connection to listen on, `yields` gives way.
+  Listener(const Target& target, Reach& reach, Pool& yields);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -35,6 +35,7 @@ class Listener {
 
   const Target target_;
   Reach& reach_;
+  Pool& yields_;
   const std::string plea_;
   const int end_;  ///< An eventfd: readable when the loop is to end.
   Mutex mutex_;

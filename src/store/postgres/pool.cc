@@ -1,6 +1,7 @@
 #include "store/postgres/pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/latch.h"
 #include "store/postgres/schema.h"
@@ -9,8 +10,9 @@ namespace perdure::postgres {
 
 namespace {
 
-/// How long a server that has no room for another connection is left in peace.
-constexpr Duration kCrowdedPause = std::chrono::seconds(1);
+/// How long a server that has no room for another connection is left in peace; and if room is being made: it takes the
+/// server a moment to notice that a session is over.
+constexpr Duration kCrowdedPause = std::chrono::seconds(1), kYieldPause = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -53,7 +55,7 @@ Result<std::unique_ptr<Connection>> Pool::wait_for_one(SteadyTime until) {
     if (auto good = reach_.check(); !good) return std::unexpected(std::move(good.error()));
     const std::size_t room = this->room();
     if (used_ < room) break;
-    if (room == 0) return std::unexpected(*why_crowded_);
+    if (room == 0 && (!room_comes_ || steady_now() >= until)) return std::unexpected(*why_crowded_);
     if (steady_now() >= until)
       return fail(ErrorCode::kUnavailable, target_.name + ": all " + std::to_string(room) + " connections for '" +
                                                lane_.name + "' are busy; try again");
@@ -74,17 +76,34 @@ std::size_t Pool::room() const {
 }
 
 void Pool::no_room_for_more(const Error& why) {
+  const bool room_comes = yields_ && yields_->give_way();
   MutexLock lock(mutex_);
   // But for the one that could not be made.
   crowded_room_ = used_ - 1 + idle_.size();
-  crowded_until_ = steady_now() + kCrowdedPause;
+  crowded_until_ = steady_now() + (room_comes ? kYieldPause : kCrowdedPause);
   why_crowded_ = why;
+  room_comes_ = room_comes;
+}
+
+bool Pool::give_way() {
+  Idle ended;  // Outside of the lock.
+  MutexLock lock(mutex_);
+  const std::size_t all = used_ + idle_.size();
+  if (all <= 1) return false;
+  crowded_room_ = all - 1;
+  crowded_until_ = steady_now() + kCrowdedPause;
+  owes_one_ = idle_.empty();
+  if (owes_one_) return true;
+  ended = std::move(idle_.front());
+  idle_.erase(idle_.begin());
+  return true;
 }
 
 void Pool::leave() {
   MutexLock lock(mutex_);
   --used_;
-  freed_.notify_one();
+  // All of them, for if the server was found away they are all to hear of it now.
+  freed_.notify_all();
 }
 
 void Pool::give_back(std::unique_ptr<Connection> connection) {
@@ -94,9 +113,13 @@ void Pool::give_back(std::unique_ptr<Connection> connection) {
     connection.reset();
     return leave();
   }
+  std::unique_ptr<Connection> ended;  // Outside of the lock.
   MutexLock lock(mutex_);
-  idle_.push_back({std::move(connection), reach_.losses()});
   --used_;
+  if (std::exchange(owes_one_, false) && used_ + idle_.size() > 0)
+    ended = std::move(connection);
+  else
+    idle_.push_back({std::move(connection), reach_.losses()});
   freed_.notify_one();
 }
 

@@ -14,12 +14,15 @@ namespace perdure::postgres {
 
 class Pool {
  public:
-  Pool(const Target& target, Lane lane, Reach& reach) : target_(target), lane_(std::move(lane)), reach_(reach) {}
+  /// If the server has no room for a connection of this lane, `yields` gives way: a lane that must not be without one
+  /// goes before one that has several.
+  Pool(const Target& target, Lane lane, Reach& reach, Pool* yields = nullptr)
+      : target_(target), lane_(std::move(lane)), reach_(reach), yields_(yields) {}
 
   /// Runs `use` with a connection that is ready; blocks until one is free, for as long as the lane has patience. A
-  /// server that has no room for as many as the lane may have is left with those that there are. If
-  /// the connection breaks, it is dropped, and a server that was silent counts as away. Errors: those of `use`, and
-  /// kUnavailable without a connection.
+  /// server that has no room for as many as the lane may have is left with those that there are. If the connection
+  /// breaks, it is dropped, and a server that was silent counts as away. Errors: those of `use`, and kUnavailable
+  /// without a connection.
   template <class T>
   Result<T> with(const std::function<Result<T>(Connection&)>& use) {
     auto connection = take();
@@ -28,6 +31,10 @@ class Pool {
     give_back(std::move(*connection));
     return result;
   }
+
+  /// Ends a connection for the sake of another lane, one that is idle or the next that is given back, and makes no new
+  /// one for a moment. False if there is none but the last, which is kept.
+  bool give_way();
 
  private:
   struct Idle {
@@ -47,6 +54,7 @@ class Pool {
   const Target target_;
   const Lane lane_;
   Reach& reach_;
+  Pool* const yields_;
 
   Mutex mutex_;
   CondVar freed_;
@@ -57,6 +65,10 @@ class Pool {
   SteadyTime crowded_until_ PERDURE_GUARDED_BY(mutex_) = {};
   std::size_t crowded_room_ PERDURE_GUARDED_BY(mutex_) = 0;
   std::optional<Error> why_crowded_ PERDURE_GUARDED_BY(mutex_);
+  /// Whether another lane is giving way to this one, so that it is worth waiting.
+  bool room_comes_ PERDURE_GUARDED_BY(mutex_) = false;
+  /// Whether the next connection that is given back is to be ended.
+  bool owes_one_ PERDURE_GUARDED_BY(mutex_) = false;
 };
 
 /// A connection that knows its statements, or why there is none; tells `reach` about it. `crowded` is that of

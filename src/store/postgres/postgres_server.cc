@@ -40,9 +40,9 @@ PostgresServer::PostgresServer(const Target& target, LogSink log)
       target_(target),
       reach_(target, std::move(log)),
       reads_(target, kReads, reach_),
-      appends_(target, kAppends, reach_),
-      folds_(target, kFolds, reach_),
-      listener_(target, reach_) {}
+      appends_(target, kAppends, reach_, &reads_),
+      folds_(target, kFolds, reach_, &reads_),
+      listener_(target, reach_, reads_) {}
 
 Result<std::unique_ptr<remote::RowServer>> PostgresServer::open(const remote::ServerOptions& options) {
   auto target = parse_target(options.url);

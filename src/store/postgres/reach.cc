@@ -8,6 +8,8 @@ namespace perdure::postgres {
 namespace {
 
 constexpr Duration kPauseMin = std::chrono::milliseconds(50), kPauseMax = std::chrono::seconds(1);
+/// Between two words of a server that is crowded.
+constexpr Duration kQuiet = std::chrono::minutes(1);
 /// Longer than an attempt takes; should one never report, another is made then.
 constexpr Duration kAttemptMax = std::chrono::seconds(30);
 
@@ -57,11 +59,18 @@ void Reach::failed(const Error& why) {
 }
 
 void Reach::crowded(const Error& why) {
+  bool is_away = false;
   {
     MutexLock lock(mutex_);
-    if (!away_) return;
+    is_away = away_.has_value();
+    if (!is_away) {
+      if (steady_now() < quiet_until_) return;
+      quiet_until_ = steady_now() + kQuiet;
+    }
   }
-  failed(why);
+  if (is_away) return failed(why);
+  say(LogLevel::kWarning, "the server has no room for another connection; those that there are are shared",
+      why.message);
 }
 
 void Reach::say(LogLevel level, std::string_view message, std::string_view reason) {

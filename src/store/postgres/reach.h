@@ -24,7 +24,8 @@ class Reach {
   std::uint64_t losses();
   void reached();
   void failed(const Error& why);
-  /// The server answers, but has no room for one more connection. Those that there are stay good.
+  /// The server answers, but has no room for one more connection. Those that there are stay good. The log is told once
+  /// a minute at most.
   void crowded(const Error& why);
 
  private:
@@ -35,6 +36,7 @@ class Reach {
   Mutex mutex_;
   std::optional<Error> away_ PERDURE_GUARDED_BY(mutex_);
   std::uint64_t losses_ PERDURE_GUARDED_BY(mutex_) = 0;
+  SteadyTime quiet_until_ PERDURE_GUARDED_BY(mutex_) = {};
   Duration pause_ PERDURE_GUARDED_BY(mutex_) = Duration::zero();
   /// Until then nobody tries: the pause has not passed, or somebody is at it.
   SteadyTime next_try_ PERDURE_GUARDED_BY(mutex_) = {};
