@@ -27,7 +27,7 @@ constexpr std::array kTable = {
     ErrorInfo{kReplyTimeout,      "reply_timeout",      504, 5, Retry::kNever, Outcome::kUnknown, "Look at what has become of it; the message was taken, and is still handled."},
     ErrorInfo{kCommitUnknown,     "commit_unknown",     503, 5, Retry::kNever, Outcome::kUnknown, "Repeat it with the same idempotency key, or read what is there; it may have taken effect."},
     ErrorInfo{kStoreFull,         "store_full",         507, 5, Retry::kLater, Outcome::kNone,    "Make room; reads go on, and writes do once there is space."},
-    ErrorInfo{kStoreFailed,       "store_failed",       500, 5, Retry::kNever, Outcome::kNone,    "Restart the process after mending the disk; nothing more is written by this one."},
+    ErrorInfo{kStoreFailed,       "store_failed",       500, 5, Retry::kNever, Outcome::kNone,    "Restart the process once what the message names is mended; nothing more is written by this one."},
     ErrorInfo{kCorrupt,           "corrupt",            500, 1, Retry::kNever, Outcome::kNone,    "Run verify, then restore from a backup; what is stored is damaged."},
     ErrorInfo{kUnsupportedFormat, "unsupported_format", 500, 1, Retry::kNever, Outcome::kNone,    "Use the version of perdure that the message names."},
     ErrorInfo{kClosed,            "closed",             503, 5, Retry::kNever, Outcome::kNone,    "Open it again; it was closed by this process."},
