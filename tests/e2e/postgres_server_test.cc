@@ -408,6 +408,17 @@ TEST(PostgresLoss, ReadersMakeRoomForAppendsFoldsAndTheBellOnACrowdedServer) {
   EXPECT_TRUE(server->read({}, {}, {})) << "one connection is left to them";
 }
 
+TEST(PostgresLoss, ReadersKeepTheirLastConnection) {
+  sql("CREATE ROLE one LOGIN CONNECTION LIMIT 1");
+  sql("GRANT CREATE ON DATABASE postgres TO one");
+  auto server = opened(the_server().url("perdure_schema=one", "one"));
+  ASSERT_TRUE(comes_true([&] { return server->read({}, {}, {}).has_value(); })) << "what opened it is gone by then";
+  auto appended = server->append({0}, {{1}, "x"});
+  ASSERT_FALSE(appended);
+  EXPECT_THAT(appended.error().message, HasSubstr("too many connections for role \"one\"; raise"));
+  EXPECT_TRUE(server->read({}, {}, {}));
+}
+
 /// Takes connections and says nothing, as a machine that is gone behind a router which is not.
 class SilentHost {
  public:
