@@ -95,5 +95,20 @@ TEST_F(LongTranscript, APromptWithoutATextGetsWhatTheUserSaidLastInAnyBatch) {  
   EXPECT_THAT(prompts(), ElementsAre("the last"));
 }
 
+TEST_F(LongTranscript, APromptWithoutATextGetsTheSameInAnyNumberOfRuns) {  // WORK-21
+  open_with(0s, 0s);
+  hook("SessionStart");
+  append(path(), user("u1", "one", 1s) + user("u2", "two", 3s) + user("u3", "earlier, but behind it", 2s));
+  for (const char* said : {"one", "two", "two"}) {
+    advance(2s);
+    EXPECT_THAT(prompts(), ElementsAre(said));
+  }
+  EXPECT_EQ(messages().size(), 3U);
+  hook("UserPromptSubmit", {{"prompt", "asked"}});
+  append(path(), user("u4", "three", 20s));
+  advance(1min);
+  EXPECT_THAT(prompts(), ElementsAre("two", "asked")) << "one that has a text keeps it";
+}
+
 }  // namespace
 }  // namespace perdure::transcript

@@ -110,17 +110,20 @@ class Storing {
       cleared->second.reset();
   }
 
-  /// Prompts that came without a text get what the user said last; answers how many messages are new.
+  /// Prompts that came without a text get what the user said last, whichever run has stored that; answers how many
+  /// messages are new.
   std::uint64_t finish() {
     if (batch_.ahead && progress_.entries >= batch_.ahead->last() &&
         progress_.entries - batch_.entries.size() < batch_.ahead->last())
       close_bookings(txn_, space_, number_);
     for (const Prompt& prompt : prompts_) {
       auto said = last_said_.find(prompt.n);
-      const bool has_its_own = !prompt.mark.empty() && !(batch_.filled && batch_.filled->contains(prompt.n));
-      if (has_its_own || said == last_said_.end()) continue;
-      if (batch_.filled) batch_.filled->insert(prompt.n);
-      write_prompt(txn_, data_, prompt.n, {said->second, prompt.at});
+      if (!prompt.mark.empty() || said == last_said_.end()) continue;
+      auto bytes = txn_.get(tuple::pack_onto(prompts_key(data_), prompt.n));
+      // One that cannot be read is written anew.
+      auto row = bytes ? decode<PromptRow>(*bytes) : PromptRow();
+      if (row && row->said > said->second.at) continue;
+      write_prompt(txn_, data_, prompt.n, {said->second.text, prompt.at, said->second.at});
     }
     progress_.device = batch_.position.device;
     progress_.inode = batch_.position.inode;
@@ -143,6 +146,10 @@ class Storing {
     std::int64_t at;
     /// See text_mark.
     Bytes mark;
+  };
+  struct Said {
+    std::int64_t at = INT64_MIN;
+    std::string text = {};
   };
 
   UuidOwner this_entry() const { return {number_, progress_.entries}; }
@@ -172,9 +179,14 @@ class Storing {
         write_result(row.tools[i].result = ++progress_.results, *answer);
     }
     txn_.set(key, encode(row));
-    if (entry.is_user) last_said_[row.prompt] = row.body;
+    if (entry.is_user) note_said(row, to_ns(entry.at.value_or(now_)));
     ++progress_.messages;
     return true;
+  }
+
+  void note_said(const MessageRow& row, std::int64_t at) {
+    Said& last = last_said_[row.prompt];
+    if (last.at <= at) last = {at, row.body};
   }
 
   bool is_known(const UuidOwner& owner) {
@@ -267,7 +279,7 @@ class Storing {
   ProgressRow progress_;
   std::uint64_t before_ = 0;
   /// By prompt.
-  std::map<std::uint64_t, std::string> last_said_;
+  std::map<std::uint64_t, Said> last_said_;
   /// By uuid, as keys have it; and by the id of a call, which answer has a row by that.
   std::unordered_map<std::string, std::optional<UuidOwner>> owners_;
   std::unordered_map<std::string, std::uint64_t> results_;

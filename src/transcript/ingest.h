@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -34,8 +33,6 @@ struct Batch {
   std::optional<std::uint64_t> before;
   /// The stretch that was booked and has the entries, if there is one.
   std::shared_ptr<const Stretch> ahead;
-  /// Prompts that came without a text, and have one of this run; store_batch adds to them. May be null.
-  std::shared_ptr<std::set<std::uint64_t>> filled;
 
   /// One that is not full has room for one more entry, whatever that is: for its message, for a prompt that gets the
   /// text of it, and for a list of things to do that it replaces, a fifth each at most.

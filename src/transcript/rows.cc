@@ -74,7 +74,7 @@ WallTime oldest_kept(const SessionRow& session, WallTime now) {
 
 void write_prompt(Transaction& txn, BytesView data, std::uint64_t n, const PromptRow& prompt) {
   txn.set(tuple::pack_onto(prompts_key(data), n), encode(prompt));
-  txn.set(tuple::pack_onto(prompt_times_key(data), prompt.at, n), text_mark(prompt.text));
+  txn.set(tuple::pack_onto(prompt_times_key(data), prompt.at, n), text_mark(prompt.said ? "" : prompt.text));
 }
 
 void write_session(Transaction& txn, std::string_view space, std::string_view id, SessionRow& session) {

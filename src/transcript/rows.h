@@ -11,7 +11,7 @@
 //     (P, "data", N, "h", n, i)          -> the n-th hook of a session, in chunks
 //     (P, "data", N, "o", type, time)    -> nothing: a hook of that type with that time of its own was taken
 //     (P, "data", N, "p", n)             -> its n-th prompt
-//     (P, "data", N, "q", time, n)       -> the hash of that prompt's text, or nothing if it has none
+//     (P, "data", N, "q", time, n)       -> the hash of that prompt's text, or nothing if it came without one
 //     (P, "data", N, "m", time, n)       -> the message of its n-th entry, in the order of the transcript's own times
 //     (P, "data", N, "v", n)             -> the n-th answer of a tool
 //     (P, "data", N, "r", tool)          -> n, for the answer to a call whose message does not say it
@@ -110,7 +110,9 @@ struct ProgressRow {
 struct PromptRow {
   std::string text;
   std::int64_t at = 0;
-  PERDURE_DESCRIBE(PromptRow, text, at)
+  /// When the user said its text, if it came without one and has what was said last.
+  std::optional<std::int64_t> said = {};
+  PERDURE_DESCRIBE(PromptRow, text, at, said)
 };
 
 struct ToolRow {

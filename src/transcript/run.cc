@@ -7,7 +7,6 @@
 // takes too long as well.
 #include "transcript/run.h"
 
-#include <set>
 
 #include "base/time_math.h"
 #include "queue/settle.h"
@@ -65,7 +64,6 @@ class Reading {
       auto batch = std::make_shared<Batch>(store_.limits().transaction_bytes_max);
       batch->before = entries_;
       batch->ahead = ahead_;
-      batch->filled = filled_;
       bool end = false;
       const std::uint64_t begun = lines.bytes_read(), too_long = lines.long_lines();
       // A place is stored now and then also while there is nothing to keep, and the loss of the claim is noticed.
@@ -209,7 +207,6 @@ class Reading {
   /// How many are in what was read.
   std::uint64_t entries_;
   std::shared_ptr<const Stretch> ahead_;
-  const std::shared_ptr<std::set<std::uint64_t>> filled_ = std::make_shared<std::set<std::uint64_t>>();
   /// Of the reader, when it was read.
   std::uint64_t ahead_restarts_ = 0;
   Pending pending_;
