@@ -104,7 +104,7 @@ Value message_json(const transcript::Message& message) {
                     {"thinking", row.thinking.empty() ? Value() : Value(row.thinking)},
                     {"tools", std::move(tools)},
                     {"cut", row.cut},
-                    {"prompt_id", number_value(row.prompt)},
+                    {"prompt_id", number_value(message.prompt)},
                     {"created_at", format_time(message.at)}};
 }
 

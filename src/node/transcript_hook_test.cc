@@ -335,9 +335,9 @@ TEST_F(TranscriptHook, ThatWasSpooledHasTheTimeAtWhichItCame) {  // WORK-B11
   append(path(), user("u1", "first", 9s) + assistant("a1", "yes", 12s) + assistant("a2", "and yes", 25s));
   advance(2s);
   ASSERT_EQ(messages().size(), 3U);
-  EXPECT_EQ(messages()[0].row.prompt, 1U);
-  EXPECT_EQ(messages()[1].row.prompt, 1U);
-  EXPECT_EQ(messages()[2].row.prompt, 2U);
+  EXPECT_EQ(messages()[0].prompt, 1U);
+  EXPECT_EQ(messages()[1].prompt, 1U);
+  EXPECT_EQ(messages()[2].prompt, 2U);
   late_hook("UserPromptSubmit", kStart + 2h, {{"session_id", "ahead"}, {"prompt", "x"}});
   EXPECT_EQ(session("ahead")->row.updated, to_ns(kStart + 1h + 2s)) << "a clock that is ahead";
 }
@@ -383,8 +383,8 @@ TEST_F(TranscriptHook, PromptsHaveTheTimeOfTheClockThatTheTranscriptHas) {  // W
   append(path(), assistant("a1", "to the first", 20s) + assistant("a2", "to the second", 70s));
   advance(2s);
   ASSERT_EQ(messages().size(), 2U);
-  EXPECT_EQ(messages()[0].row.prompt, 1U);
-  EXPECT_EQ(messages()[1].row.prompt, 2U);
+  EXPECT_EQ(messages()[0].prompt, 1U);
+  EXPECT_EQ(messages()[1].prompt, 2U);
 }
 
 TEST_F(TranscriptHook, ThatWasOvertakenUndoesNothingThatIsNewer) {  // WORK-U1, WORK-U4
@@ -398,7 +398,7 @@ TEST_F(TranscriptHook, ThatWasOvertakenUndoesNothingThatIsNewer) {  // WORK-U1, 
   append(path(), user("u1", "asked", 20ms) + assistant("a1", "yes", 25ms));
   advance(2s);
   for (const Message& message : messages())
-    EXPECT_EQ(message.row.prompt, 1U) << "the prompt without a text is an earlier one, though it came later";
+    EXPECT_EQ(message.prompt, 1U) << "the prompt without a text is an earlier one, though it came later";
 }
 
 TEST_F(TranscriptHook, SessionsWithoutAProjectAreNotOneProject) {  // WORK-U5

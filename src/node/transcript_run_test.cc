@@ -172,7 +172,7 @@ TEST_F(TranscriptRun,
   EXPECT_EQ(found[0].row.body, "question");
   EXPECT_EQ(found[0].at, kStart + 1s);
   EXPECT_EQ(found[0].number, 1U);
-  EXPECT_EQ(found[0].row.prompt, 1U);
+  EXPECT_EQ(found[0].prompt, 1U);
   EXPECT_EQ(found[1].row.uuid, "a2") << "the transcript's own times are the order";
   EXPECT_EQ(found[1].number, 3U);
   EXPECT_EQ(found[2].row.body, "one\n\ntwo");
@@ -214,7 +214,7 @@ TEST_F(TranscriptRun, MessagesBelongToThePromptOfTheirTime) {  // WORK-15, WORK-
                      assistant("a3", "y", 20s));
   advance(2s);
   std::map<std::string, std::uint64_t> prompts;
-  for (const Message& message : messages()) prompts[message.row.uuid] = message.row.prompt;
+  for (const Message& message : messages()) prompts[message.row.uuid] = message.prompt;
   std::map<std::string, std::uint64_t> wanted = {{"u0", 1}, {"u1", 1}, {"a1", 1}, {"u2", 2},
                                                  {"u3", 1}, {"a2", 1}, {"a3", 2}};
   EXPECT_EQ(prompts, wanted);
@@ -226,9 +226,9 @@ TEST_F(TranscriptRun, WhoSaysTheSameTwiceMeansTheNearerPrompt) {  // WORK-15, WO
   append(path(), user("u0", "go on", 9s) + user("u1", "go on", 11s) + user("u2", "go on", 14s));
   advance(2s);
   ASSERT_EQ(messages().size(), 3U);
-  EXPECT_EQ(messages()[0].row.prompt, 1U);
-  EXPECT_EQ(messages()[1].row.prompt, 1U);
-  EXPECT_EQ(messages()[2].row.prompt, 2U);
+  EXPECT_EQ(messages()[0].prompt, 1U);
+  EXPECT_EQ(messages()[1].prompt, 1U);
+  EXPECT_EQ(messages()[2].prompt, 2U);
 }
 
 TEST_F(TranscriptRun, TimesAtTheEndsOfTimeDoNoHarm) {  // WORK-U9
@@ -242,8 +242,8 @@ TEST_F(TranscriptRun, TimesAtTheEndsOfTimeDoNoHarm) {  // WORK-U9
   append(path(), said("u1", "1701-01-01T00:00:00Z") + said("u2", "2261-12-31T23:59:59Z"));
   advance(2s);
   ASSERT_EQ(messages().size(), 2U);
-  EXPECT_EQ(messages()[0].row.prompt, 1U);
-  EXPECT_EQ(messages()[1].row.prompt, 2U);
+  EXPECT_EQ(messages()[0].prompt, 1U);
+  EXPECT_EQ(messages()[1].prompt, 2U);
   advance(std::chrono::hours(4 * 24));
   ASSERT_EQ(messages().size(), 1U);
   EXPECT_EQ(messages()[0].row.uuid, "u2");
@@ -254,8 +254,8 @@ TEST_F(TranscriptRun, WhatWasAskedLongBeforeIsNotTheNextPrompt) {  // WORK-B11
   hook("UserPromptSubmit", {{"prompt", "again"}, {"timestamp", "2026-03-01T00:01:00Z"}});
   append(path(), user("u1", "again", 49s) + user("u2", "again", 50s));
   advance(2s);
-  EXPECT_EQ(messages()[0].row.prompt, 1U);
-  EXPECT_EQ(messages()[1].row.prompt, 2U);
+  EXPECT_EQ(messages()[0].prompt, 1U);
+  EXPECT_EQ(messages()[1].prompt, 2U);
 }
 
 TEST_F(TranscriptRun, APromptWithoutATextGetsWhatTheUserSaidLast) {  // WORK-21
@@ -740,11 +740,11 @@ TEST_F(TranscriptRun, TheTextsOfPromptsAreNotRead) {  // WORK-15
   append(path(), user("u1", "one", 1s) + user("u2", "two", 4s));
   advance(2s);
   ASSERT_EQ(messages().size(), 2U);
-  EXPECT_EQ(messages()[0].row.prompt, 1U);
-  EXPECT_EQ(messages()[1].row.prompt, 2U) << "said by what the next prompt says";
+  EXPECT_EQ(messages()[0].prompt, 1U);
+  EXPECT_EQ(messages()[1].prompt, 2U) << "said by what the next prompt says";
   append(path(), assistant("a1", "yes", 20s));
   run_again();
-  EXPECT_EQ(messages()[2].row.prompt, 2U) << "the last one long before";
+  EXPECT_EQ(messages()[2].prompt, 2U) << "the last one long before";
 }
 
 TEST_F(TranscriptRun, AShortageOfTheMachineIsTriedAgain) {  // WORK-B5, WORK-U7

@@ -8,6 +8,7 @@
 
 #include "store/system_access.h"
 #include "transcript/json_text.h"
+#include "transcript/prompts.h"
 
 namespace perdure::transcript {
 namespace {
@@ -18,8 +19,6 @@ constexpr std::size_t kToolBytes = 500;
 /// A message takes no more than this besides its texts, with the row of its uuid.
 constexpr std::size_t kEntryBytes = 1'000;
 constexpr std::string_view kNull = "null";
-/// A prompt is noted when its hook comes, a moment after the transcript has it.
-constexpr Duration kHookLate = std::chrono::seconds(10);
 
 /// Cuts a text to what is left of `room`, and takes that away from it.
 bool cut_to(std::string& text, std::size_t& room) {
@@ -30,13 +29,9 @@ bool cut_to(std::string& text, std::size_t& room) {
   return cut;
 }
 
-MessageRow row_of(const Entry& entry, std::uint64_t prompt) {
-  MessageRow row{.uuid = entry.uuid,
-                 .is_user = entry.is_user,
-                 .body = entry.body,
-                 .thinking = entry.thinking,
-                 .prompt = prompt,
-                 .cut = entry.cut};
+MessageRow row_of(const Entry& entry) {
+  MessageRow row{
+      .uuid = entry.uuid, .is_user = entry.is_user, .body = entry.body, .thinking = entry.thinking, .cut = entry.cut};
   for (const ToolCall& tool : entry.tools) row.tools.push_back({tool.id, tool.name, tool.input});
   return row;
 }
@@ -65,19 +60,8 @@ class Storing {
       first = std::min(first, to_ns(entry.at.value_or(now_)));
       last = std::max(last, to_ns(entry.at.value_or(now_)));
     }
-    last = std::min(last, INT64_MAX - to_ns(WallTime(kHookLate))) + to_ns(WallTime(kHookLate));
     Reader snapshot = txn_.snapshot();
-    const Bytes prefix = prompt_times_key(data_);
-    const KeyRange all = tuple::extensions(prefix);
-    auto end_of = [&](std::int64_t at) { return tuple::extensions(tuple::pack_onto(prefix, at)).end; };
-    auto before = snapshot.get_range({all.begin, end_of(first)}, {.limit = 1, .direction = Direction::kReverse});
-    KeyRange range = {before.empty() ? all.begin : before[0].key, end_of(last)};
-    auto rows = range.begin < range.end ? snapshot.get_range(range) : std::vector<Row>();
-    // What was said before the first prompt belongs to it.
-    if (rows.empty()) rows = snapshot.get_range(all, {.limit = 1});
-    for (const Row& row : rows)
-      if (auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(prefix, row.key))
-        prompts_.push_back({std::get<1>(*place), std::get<0>(*place), row.value});
+    prompts_ = Prompts(snapshot, data_, first, last, SIZE_MAX);
   }
 
   /// What is asked for by ids that come in no order, all at once: across a network each would be a question of its own.
@@ -116,14 +100,12 @@ class Storing {
     if (batch_.ahead && progress_.entries >= batch_.ahead->last() &&
         progress_.entries - batch_.entries.size() < batch_.ahead->last())
       close_bookings(txn_, space_, number_);
-    for (const Prompt& prompt : prompts_) {
-      auto said = last_said_.find(prompt.n);
-      if (!prompt.mark.empty() || said == last_said_.end()) continue;
-      auto bytes = txn_.get(tuple::pack_onto(prompts_key(data_), prompt.n));
+    for (const auto& [n, last] : last_said_) {
+      auto bytes = txn_.get(tuple::pack_onto(prompts_key(data_), n));
       // One that cannot be read is written anew.
       auto row = bytes ? decode<PromptRow>(*bytes) : PromptRow();
-      if (row && row->said > said->second.at) continue;
-      write_prompt(txn_, data_, prompt.n, {said->second.text, prompt.at, said->second.at});
+      if (row && row->said > last.at) continue;
+      write_prompt(txn_, data_, n, {last.text, last.prompt_at, last.at});
     }
     progress_.device = batch_.position.device;
     progress_.inode = batch_.position.inode;
@@ -141,15 +123,10 @@ class Storing {
   bool has_answers() const { return has_answers_; }
 
  private:
-  struct Prompt {
-    std::uint64_t n;
-    std::int64_t at;
-    /// See text_mark.
-    Bytes mark;
-  };
   struct Said {
     std::int64_t at = INT64_MIN;
     std::string text = {};
+    std::int64_t prompt_at = 0;
   };
 
   UuidOwner this_entry() const { return {number_, progress_.entries}; }
@@ -168,7 +145,7 @@ class Storing {
       return false;
     }
     if (owner != this_entry()) write_owner(txn_, uuid_key(space_, entry.uuid), *(owner = this_entry()));
-    MessageRow row = row_of(entry, prompt_of(entry));
+    MessageRow row = row_of(entry);
     Bytes key = message_key(entry, progress_.entries);
     if (std::ranges::any_of(row.tools, [](const ToolRow& tool) { return tool.name == kTodoTool; })) replace_todo(key);
     for (std::size_t i = 0; i < row.tools.size(); ++i) {
@@ -184,9 +161,12 @@ class Storing {
     return true;
   }
 
+  /// It becomes the text of its prompt, if that came without one.
   void note_said(const MessageRow& row, std::int64_t at) {
-    Said& last = last_said_[row.prompt];
-    if (last.at <= at) last = {at, row.body};
+    const Prompts::Prompt* prompt = prompts_.of(at, row);
+    if (!prompt || !prompt->mark.empty()) return;
+    Said& last = last_said_[prompt->n];
+    if (last.at <= at) last = {at, row.body, prompt->at};
   }
 
   bool is_known(const UuidOwner& owner) {
@@ -232,19 +212,6 @@ class Storing {
     return encode(ResultRow{result.output, result.is_error, result.cut});
   }
 
-  /// The prompt that it belongs to, by time: the last that was made before it.
-  std::uint64_t prompt_of(const Entry& entry) const {
-    WallTime at = entry.at.value_or(now_);
-    auto after = std::ranges::upper_bound(prompts_, to_ns(at), {}, &Prompt::at);
-    if (after == prompts_.begin()) return prompts_.front().n;
-    const auto before = std::prev(after);
-    bool is_next = entry.is_user && after != prompts_.end() && after->mark == text_mark(entry.body) &&
-                   from_ns(after->at) <= at + kHookLate;
-    // Who says the same thing twice means the prompt that is nearer.
-    if (is_next && before->mark == after->mark) is_next = from_ns(before->at) < at - (from_ns(after->at) - at);
-    return is_next ? after->n : before->n;
-  }
-
   /// A session has one list of things to do: that of before goes when there is a new one.
   void replace_todo(const Bytes& key) {
     Bytes todo = todo_key(data_);
@@ -273,12 +240,11 @@ class Storing {
   const Bytes data_;
   const Batch& batch_;
   const WallTime now_, oldest_;
-  /// By time.
-  std::vector<Prompt> prompts_;
+  Prompts prompts_;
   bool has_answers_ = false;
   ProgressRow progress_;
   std::uint64_t before_ = 0;
-  /// By prompt.
+  /// By prompt, of those that came without a text.
   std::map<std::uint64_t, Said> last_said_;
   /// By uuid, as keys have it; and by the id of a call, which answer has a row by that.
   std::unordered_map<std::string, std::optional<UuidOwner>> owners_;

@@ -130,11 +130,10 @@ struct MessageRow {
   bool is_user = false;
   std::string body = {};
   std::string thinking = {};
-  std::uint64_t prompt = 0;
   std::vector<ToolRow> tools = {};
   /// More than a row has room for was left out.
   bool cut = false;
-  PERDURE_DESCRIBE(MessageRow, uuid, is_user, body, thinking, prompt, tools, cut)
+  PERDURE_DESCRIBE(MessageRow, uuid, is_user, body, thinking, tools, cut)
 };
 
 struct ResultRow {

@@ -7,6 +7,7 @@
 #include "store/read_page.h"
 #include "store/report.h"
 #include "transcript/file.h"
+#include "transcript/prompts.h"
 #include "transcript/run.h"
 #include "transcript/tend.h"
 
@@ -20,6 +21,8 @@ constexpr int kLossesMax = 1'000;
 /// With so many bytes of what tools answered, a page of messages is full.
 constexpr std::size_t kResultBytes = std::size_t{4} << 20;
 constexpr std::size_t kPromptsShown = 1'000;
+/// A page of messages that belong to more prompts is cut.
+constexpr std::size_t kPromptsOfPage = 2'000;
 constexpr TransactOptions kHookOptions = {.body = Body::kShort};
 /// Between two tries, twice as long each time.
 constexpr Duration kFirstPause = std::chrono::milliseconds(200), kLongestPause = std::chrono::minutes(1);
@@ -37,6 +40,17 @@ std::vector<Row> last_page(Reader& reader, KeyRange range, std::size_t limit) {
   }
   std::ranges::reverse(page);
   return page;
+}
+
+/// Finds out to which prompts they belong, and leaves out the last ones if that takes too many.
+void find_prompts(Reader& reader, BytesView data, std::vector<Message>& messages) {
+  if (messages.empty()) return;
+  const Prompts prompts(reader, data, to_ns(messages.front().at), to_ns(messages.back().at), kPromptsOfPage);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Prompts::Prompt* prompt = prompts.of(to_ns(messages[i].at), messages[i].row);
+    if (!prompt && i > 0 && !prompts.empty()) return messages.resize(i);
+    if (prompt) messages[i].prompt = prompt->n;
+  }
 }
 
 Error no_session(const std::string& id) {
@@ -302,8 +316,10 @@ Result<std::vector<Message>> Transcripts::messages(Reader& reader, std::string_v
   for (const Row& row : read_page(reader, range, limit)) {
     auto place = tuple::unpack_after<std::int64_t, std::uint64_t>(prefix, row.key);
     if (!place) continue;
-    Message message{
-        std::get<1>(*place), from_ns(std::get<0>(*place)), in_txn(reader, decode<MessageRow>(row.value)), {}};
+    Message message{.number = std::get<1>(*place),
+                    .at = from_ns(std::get<0>(*place)),
+                    .row = in_txn(reader, decode<MessageRow>(row.value)),
+                    .results = {}};
     for (const ToolRow& tool : message.row.tools) {
       std::uint64_t n = answer_of(reader, data, tool);
       auto& result = message.results.emplace_back(transcript::read<ResultRow>(reader, result_key(data, n)));
@@ -312,6 +328,7 @@ Result<std::vector<Message>> Transcripts::messages(Reader& reader, std::string_v
     messages.push_back(std::move(message));
     if (bytes > kResultBytes) break;
   }
+  find_prompts(reader, data, messages);
   return messages;
 }
 

@@ -45,6 +45,8 @@ struct TranscriptsOptions {
 struct Message {
   std::uint64_t number = 0;
   WallTime at;
+  /// By its number; 0 if there is none.
+  std::uint64_t prompt = 0;
   MessageRow row;
   /// By tool; nothing for those that have not answered.
   std::vector<std::optional<ResultRow>> results;
