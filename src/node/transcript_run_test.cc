@@ -264,7 +264,7 @@ TEST_F(TranscriptRun, APromptWithoutATextGetsWhatTheUserSaidLast) {  // WORK-21
          user("u1", "one", 1s) + assistant("a1", "answer", 2s) + user("u2", "two", 3s) + assistant("a2", "answer", 4s));
   advance(2s);
   EXPECT_THAT(prompts(), ElementsAre("two"));
-  hook("UserPromptSubmit", {{"prompt", "asked"}});
+  hook("UserPromptSubmit", {{"prompt", "asked"}, {"timestamp", "2026-03-01T00:00:05Z"}});
   append(path(), user("u3", "three", 5s));
   advance(2s);
   EXPECT_THAT(prompts(), ElementsAre("two", "asked")) << "those with a text keep it";

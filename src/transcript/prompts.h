@@ -39,4 +39,9 @@ class Prompts {
   bool cut_ = false;
 };
 
+/// The session has had so many prompts, and hooks of the last ones may have come after messages were stored. Sees to it
+/// that prompts without a text of their own have the right one all the same: what the user said last that belongs to
+/// them, or nothing if that is far behind. It is done for some of them; answers whether there are more.
+bool see_to_texts(Transaction& txn, BytesView data, std::uint64_t prompts);
+
 }  // namespace perdure::transcript

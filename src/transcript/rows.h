@@ -104,7 +104,9 @@ struct ProgressRow {
   std::uint64_t entries = 0;
   /// See Position.
   bool inside = false;
-  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail, results, entries, inside)
+  /// Of so many prompts it was seen to that those without a text of their own have the right one.
+  std::uint64_t prompts = 0;
+  PERDURE_DESCRIBE(ProgressRow, messages, device, inode, offset, bytes_read, tail, results, entries, inside, prompts)
 };
 
 struct PromptRow {

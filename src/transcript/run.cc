@@ -7,13 +7,13 @@
 // takes too long as well.
 #include "transcript/run.h"
 
-
 #include "base/time_math.h"
 #include "queue/settle.h"
 #include "runtime/latch.h"
 #include "store/store_access.h"
 #include "transcript/hook.h"
 #include "transcript/ingest.h"
+#include "transcript/prompts.h"
 
 namespace perdure::transcript {
 namespace {
@@ -49,6 +49,19 @@ class Reading {
         SystemAccess access(txn);
         held_claim(txn, job_.event().space, claim_);
         more = cancel_bookings(txn, job_.event().space, session_.number);
+      });
+      if (!done) return done;
+    }
+    return {};
+  }
+
+  /// Those whose hooks have come since the last run.
+  Result<void> see_to_prompts() {
+    for (bool more = true; more;) {
+      auto done = store_.transact([&](Transaction& txn) {
+        SystemAccess access(txn);
+        held_claim(txn, job_.event().space, claim_);
+        more = see_to_texts(txn, data_key(job_.event().space, session_.number), session_.prompts);
       });
       if (!done) return done;
     }
@@ -252,6 +265,9 @@ Result<Value> run(Store& store, Job& job, const RunSetting& setting) {
   const Position from{progress.device, progress.inode, progress.offset, progress.tail, progress.inside};
   LineReader lines(std::move(*file), from);
   Reading reading(store, job, id, session, progress, setting, begun);
+  // Before there are messages, no prompt has a text of them.
+  if (progress.messages > 0 && progress.prompts < session.prompts)
+    if (auto seen = reading.see_to_prompts(); !seen) return std::unexpected(std::move(seen.error()));
   if (has_bookings)
     if (auto cancelled = reading.cancel_old_bookings(); !cancelled) return std::unexpected(cancelled.error());
   auto read = reading.read(lines);
