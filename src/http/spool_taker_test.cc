@@ -1,8 +1,11 @@
 // Hooks that wait in files: that a daemon takes them, whenever they come.
 #include "http/spool_taker.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -169,6 +172,33 @@ TEST_F(SpoolTaking, WhatIsNoFileIsSaidOnceAndHoldsUpNothing) {  // WORK-25
   }
   for (const char* number : {"1", "2"})
     EXPECT_EQ(times_logged("but is no file of this user file=" + path() + ".taking." + number), 1u);
+}
+
+TEST_F(SpoolTaking, AHookThatStoppedWhileItWroteHoldsUpNothing) {  // WORK-25
+  const std::string locked = directory_ + "/locked.spool";
+  spool("behind the lock", "default", locked);
+  spool("s");
+  const int fd = ::open(locked.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  SpoolTaker taker(*node_, {.paths = {locked, path()}, .every = 5ms});
+  taker.start();
+  EXPECT_TRUE(comes("s"));
+  EXPECT_FALSE(session("behind the lock"));
+  ::close(fd);
+  EXPECT_TRUE(comes("behind the lock"));
+}
+
+TEST_F(SpoolTaking, ALockThatIsHeldKeepsNoDaemonFromStopping) {  // WORK-25
+  spool("s");
+  const int fd = ::open(path().c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  SpoolTaker taker(*node_, {.paths = {path()}, .every = 5ms});
+  taker.start();
+  EXPECT_FALSE(within(20ms, [&] { return session("s").has_value(); }));
+  const SteadyTime begun = steady_now();
+  taker.stop();
+  EXPECT_LT(steady_now() - begun, 1s);
+  ::close(fd);
 }
 
 TEST_F(SpoolTaking, AfterItsStopItTakesNothing) {

@@ -50,11 +50,12 @@ class File {
 /// find out at once, not when all of it is taken.
 enum class Lock {
   kToWrite,  ///< Waited for.
+  kToMove,   ///< The same one, but not waited for: a hook that was stopped has it for as long as it stands.
   kToTake,
 };
 
 int try_lock(int fd, Lock lock) {
-  if (lock == Lock::kToWrite) return ::flock(fd, LOCK_EX);
+  if (lock != Lock::kToTake) return ::flock(fd, LOCK_EX | (lock == Lock::kToMove ? LOCK_NB : 0));
   struct flock whole = {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
@@ -65,7 +66,7 @@ struct Opened {
   enum class State {
     kLocked,
     kMissing,  ///< There is none, and the flags do not make one.
-    kBusy,     ///< Another daemon takes it.
+    kBusy,     ///< Another daemon takes it, or a hook writes to it that is not waited for.
   };
   State state = State::kLocked;
   File file = File(-1);
@@ -78,7 +79,7 @@ bool is_own_file(const struct stat& found) {
 
 /// Whether `path` names what no hook and no daemon of this user has put there: it is not even opened.
 bool is_strange(const std::string& path) {
-  struct stat found{};
+  struct stat found {};
   return ::lstat(path.c_str(), &found) == 0 && !is_own_file(found);
 }
 
@@ -93,7 +94,8 @@ Result<Opened> open_locked(const std::string& path, Lock lock, int flags = O_RDW
       if (errno == EAGAIN || errno == EACCES) return Opened{Opened::State::kBusy};
       if (errno != EINTR) return failed("lock", path, errno);
     }
-    struct stat opened{}, named{};
+    struct stat opened {
+    }, named{};
     if (::fstat(file.fd(), &opened) != 0) return failed("open", path, errno);
     if (!is_own_file(opened)) return fail(ErrorCode::kUnavailable, path + " is not a file of this user");
     // Whoever had the lock before may have moved the file away, or taken all of it: the next one of that name counts.
@@ -245,23 +247,24 @@ std::string aside(const std::string& path, std::uint64_t number) {
 
 std::uint64_t bytes_aside(const std::string& path, const std::vector<std::uint64_t>& numbers) {
   std::uint64_t bytes = 0;
-  struct stat found{};
+  struct stat found {};
   for (std::uint64_t number : numbers)
     if (::lstat(aside(path, number).c_str(), &found) == 0 && is_own_file(found))
       bytes += static_cast<std::uint64_t>(found.st_size);
   return bytes;
 }
 
-/// Gives the spool, if there is one, the number behind all that are left. It stays where it is, and grows no more, if
-/// so much is aside already that hooks would fill the disk while nothing can be taken.
+/// Gives the spool, if there is one, the number behind all that are left. It stays where it is if a hook writes to it
+/// right now. It stays and grows no more if so much is aside already that hooks would fill the disk while nothing can
+/// be taken.
 Result<void> move_aside(const std::string& path, SpoolReport& report) {
   if (is_strange(path)) {
     report.refused.push_back(path);
     return {};
   }
-  auto spool = open_locked(path, Lock::kToWrite);
+  auto spool = open_locked(path, Lock::kToMove);
   if (!spool) return std::unexpected(std::move(spool.error()));
-  if (spool->state == Opened::State::kMissing) return {};
+  if (spool->state != Opened::State::kLocked) return {};
   // Under the lock: no other daemon gives away a number meanwhile.
   auto left = files_aside(path);
   if (!left) return std::unexpected(std::move(left.error()));

@@ -59,9 +59,9 @@ using TakeSpooled = std::function<Result<void>(std::span<const Spooled>)>;
 /// Takes over what hooks left in `path` while no daemon listened: moves the file aside under its lock, hands over what
 /// is in it in batches of up to 100, and deletes it once all of them were taken. What a daemon that died in between has
 /// left (files `path`.taking.N) comes first. What another one is taking right now, and all behind it, waits for the
-/// next time. Lines that cannot be read are counted and skipped, a half-written last line too. Blocks. Errors: of
-/// `take` (the file stays for the next time), kUnavailable. Crash: the file stays, and is handed over again from its
-/// beginning.
+/// next time, and so does a file that a hook is writing to. Lines that cannot be read are counted and skipped, a
+/// half-written last line too. Blocks. Errors: of `take` (the file stays for the next time), kUnavailable. Crash: the
+/// file stays, and is handed over again from its beginning.
 Result<SpoolReport> take_spool(const std::string& path, const TakeSpooled& take);
 
 }  // namespace perdure::transcript

@@ -351,6 +351,19 @@ test("a hook that comes into the spool beside a daemon is taken, and nobody has 
 });
 
 // WORK-25.
+test("a hook that was stopped while it had the spool keeps no daemon from ending", async (t) => {
+  const spool = spooling(t);
+  spool.append("hooks.spool", "s");
+  const holder = spawn("flock", ["-F", join(spool.directory, "hooks.spool"), "sh", "-c", "echo has it; exec sleep 60"]);
+  t.after(() => holder.kill("SIGKILL"));
+  await within(patience, "the lock", new Promise((resolve) => holder.stdout.once("data", resolve)));
+  const world = await spool.serve();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual(await world.daemon.stop(), {code: 0, signal: null});
+  assert.deepEqual(spool.left(), ["hooks.spool"]);
+});
+
+// WORK-25.
 test("hooks for a daemon with a socket elsewhere wait beside that, and it takes them", async (t) => {
   const home = scratch(t), socket = join(scratch(t), "work.sock");
   const event = JSON.stringify({session_id: "s", hook_event_name: "UserPromptSubmit", prompt: "x"});
