@@ -197,6 +197,7 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
   Api api(**node, all_routes(daemon), {.on_served = [&metrics](const Served& served) { metrics->served(served); }});
   auto server = start_server(io, options, place, api);
   Result<void> result;
+  bool spools_ended = true;
   if (server) {
     say_ready(options, place, **node, **server);
     SpoolTaker spool_taker(**node, {.paths = spools(options, place, **server)});
@@ -206,14 +207,17 @@ Result<void> run(const ServeOptions& options, const LogSink& sink, const StopSig
     (*server)->begin_stop();
     api.stop_waiting();
     if (!(*server)->stop(kGrace)) log(sink, LogLevel::kWarning, "some requests were cut off");
+    spools_ended = spool_taker.stop();
+    if (!spools_ended) log(sink, LogLevel::kWarning, "the file system of a spool does not answer");
   } else {
     result = std::unexpected(std::move(server.error()));
   }
   pushers.stop();
   kinds.stop();
-  if (auto closed = (*node)->close(kGrace); !closed) {
+  auto closed = (*node)->close(kGrace);
+  if (!closed) log(sink, LogLevel::kWarning, closed.error().message);
+  if (!closed || !spools_ended) {
     // Something still runs, and would come back to what is taken down below. All that is acknowledged is durable.
-    log(sink, LogLevel::kWarning, closed.error().message);
     std::_Exit(result ? 0 : 1);
   }
   client->close();

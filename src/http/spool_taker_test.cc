@@ -201,6 +201,28 @@ TEST_F(SpoolTaking, ALockThatIsHeldKeepsNoDaemonFromStopping) {  // WORK-25
   ::close(fd);
 }
 
+TEST_F(SpoolTaking, AFileSystemThatDoesNotAnswerHoldsUpNothingAndIsLeftBehind) {  // WORK-25
+  const std::string away = directory_ + "/away.spool";
+  spool("away", "default", away);
+  spool("s");
+  Latch answers, is_over;
+  SpoolTakerOptions options{.paths = {away, path()}, .every = 5ms};
+  options.take_spool = [&](const std::string& path, const transcript::TakeSpooled& take) {
+    if (path == away) answers.wait();
+    auto report = transcript::take_spool(path, take);
+    if (path == away) is_over.set();
+    return report;
+  };
+  SpoolTaker taker(*node_, std::move(options));
+  taker.start();
+  EXPECT_TRUE(comes("s"));
+  EXPECT_FALSE(taker.stop(10ms));
+  answers.set();
+  is_over.wait();
+  EXPECT_FALSE(session("away")) << "it came back too late";
+  EXPECT_TRUE(fs::exists(away + ".taking.1")) << "for the next daemon";
+}
+
 TEST_F(SpoolTaking, AfterItsStopItTakesNothing) {
   SpoolTaker taker(*node_, {.paths = {path()}, .every = 1ms});
   taker.start();
