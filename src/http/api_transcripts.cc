@@ -28,7 +28,7 @@ void take_hook(Daemon& daemon, const CallPtr& call, Done done) {
   if (const std::string* time = call->header("Perdure-Hook-Time")) {
     if (auto sent = parse_rfc3339(*time)) {
       hook.sent = *sent;
-      hook.came = transcript::came_at(*sent, transcripts.clock().now());
+      hook.came = transcript::came_at(*sent, transcripts.clocks(), transcript::kSendingTime);
     } else {
       log(StoreAccess::impl(daemon.node.store()).options(), LogLevel::kWarning, "transcript",
           "the time of a hook is none, and it counts as of now: " + sent.error().message,

@@ -145,7 +145,8 @@ Result<void> SpoolTaker::Taking::take(std::span<const transcript::Spooled> lines
     for (std::size_t bytes = 0; i < lines.size() && lines[i].space == space && bytes < kBytesAtOnce; ++i) {
       bytes += lines[i].hook.size();
       hooks.push_back(node_.transcripts().read(lines[i].hook, lines[i].id));
-      hooks.back().came = hooks.back().sent = lines[i].at;
+      hooks.back().sent = lines[i].at;
+      hooks.back().came = transcript::came_at(lines[i].at, node_.transcripts().clocks());
     }
     if (auto taken = take_together(space, hooks); !taken) return taken;
   }

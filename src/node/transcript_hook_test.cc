@@ -363,11 +363,33 @@ TEST_F(TranscriptHook, ThatWasSpooledUndoesNothingThatIsNewer) {  // WORK-U1
 
 TEST_F(TranscriptHook, TheTimeThatASenderGivesIsTakenIfItCanBe) {  // WORK-U1
   const WallTime now = kStart + 1h;
-  EXPECT_EQ(came_at(now - 750ms, now), now - 750ms);
-  EXPECT_EQ(came_at(now - 1min, now), now - 1min);
-  EXPECT_EQ(came_at(now - 61s, now), now) << "more than a minute ago";
-  EXPECT_EQ(came_at(*parse_rfc3339("1700-01-01T00:00:00Z"), now), now);
-  EXPECT_EQ(came_at(now + 1ms, now), now) << "not yet";
+  auto came = [&](WallTime sent) { return came_at(sent, {now, now}, kSendingTime); };
+  EXPECT_EQ(came(now - 750ms), now - 750ms);
+  EXPECT_EQ(came(now - 1min), now - 1min);
+  EXPECT_EQ(came(now - 61s), now) << "more than a minute ago";
+  EXPECT_EQ(came(*parse_rfc3339("1700-01-01T00:00:00Z")), now);
+  EXPECT_EQ(came(now + 1ms), now) << "not yet";
+  EXPECT_EQ(came_at(now - 2h, {now, now}), now - 2h) << "in the spool";
+}
+
+TEST_F(TranscriptHook, AClockThatGoesBackMakesNoneAnOlderOne) {  // WORK-B8, WORK-U1, WORK-U6
+  advance(1min);
+  // Their clock, which is this one's, goes back by half a minute between the first and the second.
+  auto take = [&](const std::string& type, WallTime sent, const Clocks& now) {
+    Hook hook = transcripts().read(hook_text(type), "");
+    hook.sent = sent;
+    hook.came = came_at(sent, now, kSendingTime);
+    ASSERT_TRUE(transcripts().take("default", {hook}));
+  };
+  const WallTime begun = kStart + 10s;
+  take("UserPromptSubmit", begun, {begun, begun});
+  take("Stop", begun - 25s, {begun - 25s, begun + 5s});
+  EXPECT_EQ(status(), "done");
+  EXPECT_EQ(session()->row.updated, to_ns(begun + 5s));
+  take("PostToolUse", begun - 26s, {begun - 24s, begun + 6s});
+  EXPECT_EQ(status(), "done") << "it was overtaken";
+  EXPECT_EQ(came_at(begun - 5min, {begun, begun + 30s}), begun - 5min + 30s) << "in the spool";
+  EXPECT_EQ(session()->prompts.at(0).second.at, to_ns(begun)) << "as the transcript has it";
 }
 
 TEST_F(TranscriptHook, PromptsHaveTheTimeOfTheClockThatTheTranscriptHas) {  // WORK-15, WORK-B11
@@ -376,7 +398,7 @@ TEST_F(TranscriptHook, PromptsHaveTheTimeOfTheClockThatTheTranscriptHas) {  // W
   for (auto [prompt, at] : {std::pair("first", 10s), std::pair("second", 60s)}) {
     Hook asked = transcripts().read(hook_text("UserPromptSubmit", {{"prompt", prompt}}), "");
     asked.sent = kStart + at;
-    asked.came = came_at(*asked.sent, kStart + 5min);
+    asked.came = came_at(*asked.sent, {kStart + 5min, kStart + 5min}, kSendingTime);
     ASSERT_TRUE(transcripts().take("default", {asked}));
   }
   EXPECT_EQ(session()->row.updated, to_ns(kStart + 5min)) << "all else is by the clock of the store";

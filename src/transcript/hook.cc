@@ -152,8 +152,9 @@ void change_session(Transaction& txn, std::string_view space, SessionRow& sessio
 
 }  // namespace
 
-WallTime came_at(WallTime sent, WallTime now) {
-  return sent < now - kSendingTime || sent > now ? now : sent;
+WallTime came_at(WallTime sent, const Clocks& now, Duration at_most) {
+  if (sent > now.wall || (at_most != Duration::max() && sent < now.wall - at_most)) return now.store;
+  return sent + std::max(now.store - now.wall, Duration::zero());
 }
 
 Hook read_hook(std::string text, std::string id) {

@@ -54,10 +54,17 @@ struct Hook {
   std::string problem = {};
 };
 
-/// When one came that was `sent` just now, by the clock of who sends it. So one that was overtaken on its way undoes
-/// nothing. Whoever sends gives up after seconds: what is more than kSendingTime ago, or not yet, is by a clock that
-/// differs, and `now` is the better guess.
-WallTime came_at(WallTime sent, WallTime now);
+/// What the clock of this machine says, and the time of the store at that moment, which is later if the clock has gone
+/// back, or another machine's is ahead.
+struct Clocks {
+  WallTime wall;
+  WallTime store;
+};
+/// When one came, in the time of the store, that was `sent` by the clock of a machine. So one that was overtaken on its
+/// way, or waited in the spool, undoes nothing. What is more than `at_most` ago, or not yet, is by a clock that
+/// differs, and now is the better guess.
+WallTime came_at(WallTime sent, const Clocks& now, Duration at_most = Duration::max());
+/// Whoever sends one gives up after seconds.
 inline constexpr Duration kSendingTime = std::chrono::minutes(1);
 
 /// Whatever the text is. The path of its transcript is as it was given, and has to be looked at.

@@ -255,6 +255,12 @@ void Transcripts::take_async(std::string space, Hook hook, Done done) {
   });
 }
 
+Clocks Transcripts::clocks() {
+  const WallTime store = clock_.now();
+  // Read behind it: if the two are the same, none that came is put later by the time between.
+  return {clock_.stands_still() ? store : scheduler_.wall_now(), store};
+}
+
 // What is there.
 
 std::vector<ProjectRow> Transcripts::projects(Reader& reader, std::string_view space, std::string_view after,

@@ -109,6 +109,7 @@ class Transcripts : public StorePart<Transcripts>, public TimedPart {
   bool has_work(Reader& reader, WallTime now) override PERDURE_EXCLUDES(mutex_);
   void look() override { loop_.wake(); }
   StoreClock& clock() { return clock_; }
+  Clocks clocks();
 
  private:
   /// At the path of its transcript.
