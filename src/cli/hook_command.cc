@@ -107,7 +107,11 @@ class Hook {
     std::vector<std::string> paths;
     auto near = near_daemon(url);
     std::error_code error;
-    if (near && std::filesystem::is_directory(near->parent_path(), error)) paths.push_back(*near);
+    if (near && std::filesystem::is_directory(near->parent_path(), error)) {
+      paths.push_back(*near);
+      // The daemon of that store is meant, which may listen at any port.
+      if (!places.url) url = {http::Url::Scheme::kUnix, "", 0, places.directory + "/perdure.sock"};
+    }
     auto home = context_.world().variables("HOME");
     if (home && !home->empty()) paths.push_back(http::spool_at_home(*home, url));
     return paths;

@@ -130,6 +130,18 @@ TEST_F(CliHook, ADirectoryOfTheSessionIsThatOfItsDaemonOnlyIfNoOtherIsNamed) {  
   EXPECT_EQ(at_home("http://127.0.0.1:1"), 2u);
 }
 
+TEST_F(CliHook, WithoutAUrlItIsForTheDaemonOfTheStore) {  // WORK-25
+  world_.variables["PERDURE_STORE"] = "lmdb:" + folder_;
+  // As a disk that is full has no room for it either.
+  fs::create_directory(folder_ + "/hooks.spool");
+  hook({});
+  EXPECT_EQ(at_home(url()), 1u) << "whichever port it has";
+  fs::remove(folder_ + "/hooks.spool");
+  world_.variables["PERDURE_STORE"] = "lmdb:" + folder_ + "/missing";
+  hook({});
+  EXPECT_EQ(spooled("home/.perdure-hooks.spool").size(), 1u) << "no directory tells of a daemon";
+}
+
 TEST_F(CliHook, ADaemonThatClosesTheConnectionMayHaveStoredIt) {
   HttpTestServer server([](const Request&, Wire&) { return std::optional<Response>(); }, socket());
   hook({"--url", url()});
