@@ -79,7 +79,7 @@ bool is_own_file(const struct stat& found) {
 
 /// Whether `path` names what no hook and no daemon of this user has put there: it is not even opened.
 bool is_strange(const std::string& path) {
-  struct stat found {};
+  struct stat found{};
   return ::lstat(path.c_str(), &found) == 0 && !is_own_file(found);
 }
 
@@ -94,8 +94,7 @@ Result<Opened> open_locked(const std::string& path, Lock lock, int flags = O_RDW
       if (errno == EAGAIN || errno == EACCES) return Opened{Opened::State::kBusy};
       if (errno != EINTR) return failed("lock", path, errno);
     }
-    struct stat opened {
-    }, named{};
+    struct stat opened{}, named{};
     if (::fstat(file.fd(), &opened) != 0) return failed("open", path, errno);
     if (!is_own_file(opened)) return fail(ErrorCode::kUnavailable, path + " is not a file of this user");
     // Whoever had the lock before may have moved the file away, or taken all of it: the next one of that name counts.
@@ -247,7 +246,7 @@ std::string aside(const std::string& path, std::uint64_t number) {
 
 std::uint64_t bytes_aside(const std::string& path, const std::vector<std::uint64_t>& numbers) {
   std::uint64_t bytes = 0;
-  struct stat found {};
+  struct stat found{};
   for (std::uint64_t number : numbers)
     if (::lstat(aside(path, number).c_str(), &found) == 0 && is_own_file(found))
       bytes += static_cast<std::uint64_t>(found.st_size);

@@ -70,7 +70,7 @@ TEST_F(Spool, EachHookIsOneLineThatOnlyItsUserCanRead) {
   ASSERT_TRUE(add("{\"a\":\n1}", "one"));
   EXPECT_EQ(text(), R"({"at":"2026-01-31T08:15:00.250Z","hook":"{\"a\":\n1}","id":"one","space":"default"})"
                     "\n");
-  struct stat found {};
+  struct stat found{};
   ASSERT_EQ(::stat(path_.c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 07777, 0600u);
 }
@@ -180,7 +180,7 @@ TEST_F(Spool, ALineBeyondAllBoundsIsSkipped) {
 
 // Blocks until some thread or process waits for a lock on this file.
 void wait_for_a_waiter(int fd) {
-  struct stat file {};
+  struct stat file{};
   ASSERT_EQ(::fstat(fd, &file), 0);
   std::string inode = ":" + std::to_string(file.st_ino) + " ";
   for (bool waits = false; !waits; std::this_thread::yield()) {
