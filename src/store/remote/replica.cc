@@ -181,9 +181,9 @@ Result<void> Replica::take_in(const Asked& asked, const Moment& moment) {
     MutexLock lock(mutex_);
     if (!failure_) failure_ = gone_back(asked, moment);
     if (failure_) return std::unexpected(*failure_);
-    followed = cache_.advance(asked.since, moment, [&](const LogEnd& entry, const Writes& writes) {
+    followed = cache_.advance(asked.since, moment, [&, own = appending_](const LogEnd& entry, const Writes& writes) {
       // Of its own this process hears by the answer to its append, and not as of something that others did.
-      if (entry == appending_) return;
+      if (entry == own) return;
       for (const auto& [key, row] : writes) changed.push_back(watch_hash(key));
     });
     if (!followed && followed.error().code == ErrorCode::kStoreFailed) failure_ = followed.error();
