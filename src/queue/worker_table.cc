@@ -1,6 +1,7 @@
 #include "queue/worker_table.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/seeded_bug.h"
 #include "session/store_clock.h"
@@ -30,10 +31,12 @@ std::vector<Rule> read_rules(Reader& reader, BytesView prefix, WallTime now, std
   auto value = reader.get(rules_key(prefix));
   if (!value) return {};
   auto rules = readable(reader, decode_rules(*value));
-  auto over = std::ranges::stable_partition(
-      rules, [now](const Rule& rule) { return !rule.until || !is_due(*rule.until, now); });
-  if (ended) ended->assign(over.begin(), over.end());
-  rules.erase(over.begin(), over.end());
+  auto is_over = [now](const Rule& rule) { return rule.until && is_due(*rule.until, now); };
+  if (ended) {
+    ended->clear();
+    std::ranges::copy_if(rules, std::back_inserter(*ended), is_over);
+  }
+  std::erase_if(rules, is_over);
   return rules;
 }
 

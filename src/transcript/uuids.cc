@@ -69,7 +69,7 @@ std::vector<std::uint32_t> Stretch::sorted() const {
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < uuids.size(); ++i)
     if (!uuids[i].empty()) order.push_back(i);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) -> std::string_view { return uuids[i]; });
+  std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(std::string_view(uuids[i]), i); });
   return order;
 }
 

@@ -59,10 +59,15 @@ SettleBatch Settlements::take() {
     batch.items.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
-  std::ranges::stable_sort(batch.items, {}, &Settlement::kind);
-  for (Kind kind : kKinds)
+  // As they are answered: list by list.
+  std::vector<Settlement> items;
+  for (Kind kind : kKinds) {
+    for (Settlement& item : batch.items)
+      if (item.kind == kind) items.push_back(std::move(item));
     if (lists.contains(kind))
       batch.body += (batch.body.empty() ? "{\"" : ",\"") + std::string(name_of(kind)) + "\":[" + lists[kind] + "]";
+  }
+  batch.items = std::move(items);
   batch.body += "}";
   batch.idempotency_key = make_idempotency_key();
   return batch;
