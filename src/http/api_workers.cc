@@ -126,7 +126,7 @@ void claim_now(Daemon& daemon, const Call& call, const ClaimOptions& options, Do
   daemon.node.queue()
       .in(call.space())
       .claim_async(call.param("worker"), options,
-                   [&daemon, done = std::move(done)](Result<std::vector<Claimed>> claimed) mutable {
+                   [done = std::move(done)](Result<std::vector<Claimed>> claimed) mutable {
                      if (!claimed) return done(wrong(claimed));
                      done(ok(claims_json(*claimed)));
                    });

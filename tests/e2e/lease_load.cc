@@ -78,7 +78,7 @@ class Load : public std::enable_shared_from_this<Load> {
     };
     load_.store.transact_async(body, [this, &chain](Result<void> written) {
       if (written && --chain.writes_left > 0) return write(chain);
-      chain.lease->release_async([this, &chain](Result<void>) { done(chain); });
+      chain.lease->release_async([&chain](Result<void>) { done(chain); });
     });
   }
 
