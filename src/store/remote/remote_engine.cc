@@ -157,7 +157,10 @@ void RemoteEngine::append_batch() {
 }
 
 void RemoteEngine::appended(Result<Appended> answer) {
-  if (!answer || !answer->done) appending_ = 0;
+  if (!answer || !answer->done) {
+    appending_ = 0;
+    replica_.not_appended();
+  }
   if (!answer) {
     // The bell may have rung for an append of others that has the number which ours was to have.
     news_of({});

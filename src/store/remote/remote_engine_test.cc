@@ -267,6 +267,23 @@ TEST_F(RemoteEngineTest, WhatItHasWrittenItselfIsNoNews) {
   engine_->listen(nullptr);
 }
 
+TEST_F(RemoteEngineTest, WhatOthersHaveWrittenIsNewsThoughItIsTheSame) {
+  open();
+  Listening listener;
+  engine_->listen(&listener);
+  hooks_.before_append = [&, first = true]() mutable {
+    if (!std::exchange(first, false)) return;
+    Bytes same = encode_batch({{"k", Versioned{Bytes(10, 'v'), {1}}}}, {1});
+    EXPECT_TRUE(other_.append({}, {{1}, same})->done);
+    Latch known;
+    engine_->when_durable(1, [&](const Result<void>&) { known.set(); });
+    EXPECT_TRUE(known.wait_for(kPatience));
+  };
+  EXPECT_EQ(commit_value(10), "ok");
+  EXPECT_TRUE(listener.changed.wait_for(kPatience));
+  engine_->listen(nullptr);
+}
+
 class LostHistory : public RemoteEngineTest {
  protected:
   /// Two commits, of which a copy of the server has only the first; then the server is as its copy.

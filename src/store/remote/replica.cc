@@ -181,11 +181,13 @@ Result<void> Replica::take_in(const Asked& asked, const Moment& moment) {
     MutexLock lock(mutex_);
     if (!failure_) failure_ = gone_back(asked, moment);
     if (failure_) return std::unexpected(*failure_);
+    // Of its own this process hears by the answer to its append, and not as of something that others did. But others
+    // may have appended the very same.
+    std::vector<std::uint64_t> withheld;
     followed = cache_.advance(asked.since, moment, [&, own = appending_](const LogEnd& entry, const Writes& writes) {
-      // Of its own this process hears by the answer to its append, and not as of something that others did.
-      if (entry == own) return;
-      for (const auto& [key, row] : writes) changed.push_back(watch_hash(key));
+      for (const auto& [key, row] : writes) (entry == own ? withheld : changed).push_back(watch_hash(key));
     });
+    withheld_.insert(withheld_.end(), withheld.begin(), withheld.end());
     if (!followed && followed.error().code == ErrorCode::kStoreFailed) failure_ = followed.error();
   }
   if (!followed) return std::unexpected(std::move(followed.error()));
@@ -208,6 +210,19 @@ void Replica::appended(Writes writes, const LogEntry& entry) {
   MutexLock lock(mutex_);
   cache_.apply(std::move(writes), entry.version, link_of(entry.batch));
   cache_.trim();
+  withheld_.clear();
+}
+
+void Replica::not_appended() {
+  std::vector<std::uint64_t> withheld;
+  {
+    MutexLock lock(mutex_);
+    appending_ = {};
+    withheld.swap(withheld_);
+  }
+  if (withheld.empty()) return;
+  MutexLock lock(listener_mutex_);
+  if (listener_) listener_->keys_changed(withheld);
 }
 
 std::size_t Replica::unfolded_bytes() {

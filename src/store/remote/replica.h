@@ -54,6 +54,8 @@ class Replica {
   Result<void> take_in(const Asked& asked, const Moment& moment) PERDURE_EXCLUDES(mutex_);
   /// What this process is about to append; it may come with an answer of the server before it is known to be appended.
   void about_to_append(const LogEntry& entry) PERDURE_EXCLUDES(mutex_);
+  /// It was not appended, or nobody knows: what came in its place was of others.
+  void not_appended() PERDURE_EXCLUDES(mutex_);
   /// This process has appended this to what was shown.
   void appended(Writes writes, const LogEntry& entry) PERDURE_EXCLUDES(mutex_);
 
@@ -77,6 +79,8 @@ class Replica {
   Mutex mutex_;
   RowCache cache_ PERDURE_GUARDED_BY(mutex_);
   LogEnd appending_ PERDURE_GUARDED_BY(mutex_);
+  /// The keys of that entry, if it has come already.
+  std::vector<std::uint64_t> withheld_ PERDURE_GUARDED_BY(mutex_);
   /// Why nothing that is known here can be relied on any more.
   std::optional<Error> failure_ PERDURE_GUARDED_BY(mutex_);
   Mutex listener_mutex_;
