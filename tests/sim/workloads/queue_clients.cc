@@ -129,6 +129,7 @@ void Clients::emit_surely(const LifePtr& life, Done done) {
 }
 
 void Clients::say_again(const LifePtr& life, std::int64_t number, int times, Done done) {
+  scene_.notes().said_again(number);
   const Sent sent = scene_.notes().sent(number);
   life->queue->emit_async(sent.worker, sent.errand.to_value(), sent.options,
                           [this, life, number, times, done = std::move(done)](const Result<Emitted>& result) mutable {

@@ -54,6 +54,11 @@ void QueueNotes::answered(std::int64_t number, const Result<Emitted>& result) {
   if (!sent.duplicate) saw(number, result->id);
 }
 
+void QueueNotes::said_again(std::int64_t number) {
+  Sent& sent = sent_[static_cast<std::size_t>(number) - 1];
+  if (sent.ending == Ending::kFail) sent.ending = Ending::kUnknown;
+}
+
 void QueueNotes::saw(std::int64_t number, const Uuid& id) {
   Sent& sent = sent_[static_cast<std::size_t>(number) - 1];
   if (sent.id && *sent.id != id) return wrong(text(number) + " has two ids");

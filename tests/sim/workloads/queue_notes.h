@@ -76,6 +76,8 @@ class QueueNotes {
   /// An event is about to be emitted; answers its number.
   std::int64_t send(Sent sent);
   void answered(std::int64_t number, const Result<Emitted>& result);
+  /// It is on its way once more: until that is answered nobody knows whether it is there.
+  void said_again(std::int64_t number);
   /// An event was seen in the store, under that id.
   void saw(std::int64_t number, const Uuid& id);
   /// Looks at once whether it may be: `event` as the claim has it, and `latest` the latest that store time can be.
