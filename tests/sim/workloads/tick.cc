@@ -109,12 +109,13 @@ class TickWorkload final : public ClientWorkload {
     std::string key = key_of(draw(node.random(), 1, static_cast<std::uint64_t>(knob("keys"))));
     if (by_chance(life, "foreign")) return take_away(life, key, std::move(done));
     if (by_chance(life, "restarts")) return stop_for_a_while(life, std::move(done));
+    const std::int64_t number = ++last_;
     node.store().transact_async(
-        [key, number = ++last_](Transaction& txn) {
+        [key, number](Transaction& txn) {
           txn.set_stamped(tuple::pack_onto(pending_prefix(key), number), Stamped{{}, {}, 0});
           write_touch(txn, key, number);
         },
-        [this, number = last_, done = std::move(done)](Result<void> touched) mutable {
+        [this, number, done = std::move(done)](Result<void> touched) mutable {
           if (touched) touched_at_[number] = world().now();
           done();
         });
