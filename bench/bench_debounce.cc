@@ -99,13 +99,12 @@ struct TouchCase {
 void bench_touch(const Settings& settings, const std::string& name, const TouchCase& given) {
   if (!settings.wants(name)) return;
   DebounceNode node(fresh_url(settings), {.quiet = 24h});
-  auto [callers, keys, windows, scattered] = given;
-  open_windows(node, windows);
-  std::uint64_t apart = scattered ? windows / keys : 1;
-  report(settings, name, [&, callers = callers, keys = keys] {
-    std::uint64_t before = touches(node, keys, apart);
-    Sample sample = touch_for(node, callers, keys, apart, settings.duration);
-    if (touches(node, keys, apart) != before + sample.operations) give_up("touches are missing");
+  open_windows(node, given.windows);
+  std::uint64_t apart = given.scattered ? given.windows / given.keys : 1;
+  report(settings, name, [&] {
+    std::uint64_t before = touches(node, given.keys, apart);
+    Sample sample = touch_for(node, given.callers, given.keys, apart, settings.duration);
+    if (touches(node, given.keys, apart) != before + sample.operations) give_up("touches are missing");
     sample.extra = ",\"anon_kb\":" + std::to_string(anonymous_kilobytes());
     return sample;
   });
