@@ -41,6 +41,10 @@ Result<std::unique_ptr<Connection>> Pool::take() {
     if (!idle || *idle) return idle;
     bool crowded = false;
     auto made = connect_ready(target_, lane_, reach_, &crowded);
+    {
+      MutexLock lock(mutex_);
+      --connecting_;
+    }
     if (made) return made;
     if (crowded) no_room_for_more(made.error());
     leave();
@@ -68,7 +72,12 @@ Result<std::unique_ptr<Connection>> Pool::wait_for_one(SteadyTime until) {
     if (found.losses == reach_.losses() && found.connection->still_there()) return std::move(found.connection);
     dead.push_back(std::move(found));
   }
+  ++connecting_;
   return nullptr;
+}
+
+std::size_t Pool::connected() const {
+  return used_ - connecting_ + idle_.size();
 }
 
 std::size_t Pool::room() const {
@@ -88,9 +97,8 @@ void Pool::no_room_for_more(const Error& why) {
 bool Pool::give_way() {
   Idle ended;  // Outside of the lock.
   MutexLock lock(mutex_);
-  const std::size_t all = used_ + idle_.size();
-  if (all <= 1) return false;
-  crowded_room_ = all - 1;
+  if (connected() <= 1) return false;
+  crowded_room_ = connected() - 1;
   crowded_until_ = steady_now() + kCrowdedPause;
   owes_one_ = idle_.empty();
   if (owes_one_) return true;
@@ -116,7 +124,7 @@ void Pool::give_back(std::unique_ptr<Connection> connection) {
   std::unique_ptr<Connection> ended;  // Outside of the lock.
   MutexLock lock(mutex_);
   --used_;
-  if (std::exchange(owes_one_, false) && used_ + idle_.size() > 0)
+  if (std::exchange(owes_one_, false) && connected() > 0)
     ended = std::move(connection);
   else
     idle_.push_back({std::move(connection), reach_.losses()});

@@ -47,6 +47,8 @@ class Pool {
   Result<std::unique_ptr<Connection>> wait_for_one(SteadyTime until);
   /// How many connections there may be now.
   std::size_t room() const PERDURE_REQUIRES(mutex_);
+  /// How many there are, without those that are being made and may never be.
+  std::size_t connected() const PERDURE_REQUIRES(mutex_);
   void no_room_for_more(const Error& why);
   void give_back(std::unique_ptr<Connection> connection);
   void leave();
@@ -59,6 +61,8 @@ class Pool {
   Mutex mutex_;
   CondVar freed_;
   std::size_t used_ PERDURE_GUARDED_BY(mutex_) = 0;
+  /// Of those that are used.
+  std::size_t connecting_ PERDURE_GUARDED_BY(mutex_) = 0;
   /// The last one used is the next: the others may be ended by the server if they are never needed.
   std::vector<Idle> idle_ PERDURE_GUARDED_BY(mutex_);
   /// Until then no more are made than there were when the server had no room for another, and why.
